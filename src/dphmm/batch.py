@@ -23,7 +23,7 @@ import numpy as np
 from dphmm._cached import cached_property
 from dphmm._checks import one_of, whole
 from dphmm._progress import Progress, shown
-from dphmm.accounting.budget import UNLIMITED, keep_promise, quoted
+from dphmm.accounting.budget import UNLIMITED, Caps, keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise, SessionHeader
 from dphmm.accounting.moments import ORDER, ROWS, TIMES, Prefix, first_number, has_moments, steps_of
 from dphmm.accounting.person import checked_noun, key_by
@@ -162,7 +162,7 @@ class Batch:
         self.ledger = checked_ledger(ledger)
         self.caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
         #: Whether the sum of every subject's answers has a limit: these caps, or what each account keeps.
-        self.limited = self.caps != UNLIMITED
+        self.limited = self.limits(self.caps)
         self._bits = default_bits(bits)
         self._checks, self._although, self._min_people = check, although, whole(min_people, "min_people", 1)
         self.noun = checked_noun(noun)
@@ -192,6 +192,10 @@ class Batch:
         return ReleaseSession.of(
             setting, subject=subject, ledger=self.ledger, caps=self.caps, bits=self._bits, origin=origin
         )
+
+    def limits(self, caps: Caps) -> bool:
+        """Whether caps limit the sum of answers of this epsilon."""
+        return caps.limit(self.setting.options.epsilon, self.setting.model.step)
 
     @property
     def continues(self) -> bool:
@@ -552,12 +556,12 @@ class Batch:
                 t = self._all_steps(visits, number, origin)
                 asked = t[self._may_ask(subject, t)]
                 self._keep_cap(self.caps.epsilon, subject, header is not None, asked, spent.epsilon)
-        self.limited = self.caps != UNLIMITED or len(visits.users) > 0
+        self.limited = self.limits(self.caps) or len(visits.users) > 0
         for number, visit in enumerate(visits):
             # Whoever names none is held to what the account has.
             kept = self.ledger.caps(visit.user) if visit.user in held else UNLIMITED
+            self.limited &= self.limits(self.caps) or self.limits(kept)
             if kept == UNLIMITED == self.caps:
-                self.limited = False
                 continue
             origin, header = histories[visit.user]
             subject = self._met(visit.user, origin, header)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dphmm.accounting import Caps, PlanRecord, Request
 from dphmm.accounting.budget import EMPTY, NANO, admit, nanos_down, nanos_up
+from dphmm.accounting.promise import SequencePromise
 from dphmm.errors import BudgetExceeded, InvalidInput
 
 PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
@@ -117,3 +118,22 @@ def test_a_cap_that_only_floats_would_hold_is_passed() -> None:
     large = EMPTY.plus(Fraction(10**20), Fraction(10**20)).plus(Fraction(1, 2), Fraction(1, 2))
     assert large.over_epsilon(Caps(Fraction(10**20), None))
     assert large.over_cost(Caps(None, Fraction(10**20)))
+
+
+@pytest.mark.parametrize(
+    ("caps", "step", "limits"),
+    [
+        (Caps(), None, False),
+        (Caps(epsilon=Fraction(99_999)), None, True),
+        (Caps(epsilon=Fraction(100_000)), None, False),
+        (Caps(cost=Fraction(99_999)), None, True),
+        (Caps(promise=SequencePromise(1, window=1)), None, False),
+        (Caps(promise=SequencePromise(1, window=2)), None, True),
+        (Caps(promise=SequencePromise(1, per="10min")), 600, False),
+        (Caps(promise=SequencePromise(1, per="1d")), 86_400, True),
+        (Caps(Fraction(5), promise=SequencePromise(1, window=1)), None, True),
+    ],
+)
+def test_what_every_file_keeps_is_no_limit(caps: Caps, step: int | None, limits: bool) -> None:
+    """A promise of single steps shorter than a day, and a total of 100,000 answers."""
+    assert caps.limit(Fraction(1), step) is limits

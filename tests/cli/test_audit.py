@@ -150,7 +150,7 @@ def test_a_stream(run, public, town, tmp_path, one_json):
     run("report", path, "--model", town / "model.npz", "-o", page, "--policy", town / "radius.json", code=2)
     (tmp_path / "said.json").rename(tmp_path / "answers.jsonl.privacy.json")
     run("report", path, "--model", town / "model.npz", "-o", page, "--policy", town / "radius.json")
-    assert "What a reader can still find" in page.read_text()
+    assert "What a reader can find out" in page.read_text()
     (tmp_path / "answers.jsonl.privacy.json").rename(tmp_path / "said.json")
     path.write_text(released.stdout.replace('"step": 2', '"step": 3', 1))
     assert "CONVICTED" in run(*checked, "--statement", tmp_path / "said.json", code=1).stdout

@@ -19,7 +19,7 @@ from commands import PIPELINE, typed, walk_rows, write_rows
 from dphmm.accounting.budget import UNLIMITED
 from dphmm.cli.console import Console
 from dphmm.cli.release import release
-from dphmm.cli.release_job import Job, sets_limit
+from dphmm.cli.release_job import Job, names_limit
 from dphmm.storage.ledger import open_ledger
 
 pytestmark = pytest.mark.replayed_words
@@ -116,11 +116,19 @@ def test_with_a_limit_nothing_is_asked_or_said(town, tmp_path, release_of, termi
         assert "limit is set" not in told and QUESTION not in told
 
 
+@pytest.mark.parametrize("words", [("--cap-epsilon", "1e5"), ("--path-epsilon", "1", "--window", "1")])
+def test_what_limits_nothing_is_no_limit(town, tmp_path, release_of, words):
+    """A total that no file reaches, and a promise of single steps."""
+    refused = typed(*release_of(town, tmp_path), *words, code=2)
+    assert re.fullmatch(rf"{REFUSED}\. {FOUND}\n", refused.stderr) and names(tmp_path) == []
+    assert "verdict        No limit is set." in typed(*release_of(town, tmp_path), *words, "--yes").stderr
+
+
 def test_every_cap_of_an_account_is_a_limit(town, tmp_path, release_of):
     """A cap that is added to an account is a kind of limit here, too."""
     for words in [(), *LIMITS.values()]:
         given = release.make_context("release", [*release_of(town, tmp_path)[1:], *words]).params
-        assert sets_limit(given) == (Job.of(given).batch(None).caps != UNLIMITED) == bool(words)
+        assert names_limit(given) == (Job.of(given).batch(None).caps != UNLIMITED) == bool(words)
 
 
 def test_a_plan_is_a_limit(town, tmp_path, terminal):

@@ -45,8 +45,8 @@ def lines_of(command, town, released, run):
 @pytest.mark.parametrize("command", ["release", "dry run", "audit", "table", "inspect", "account"])
 def test_lines_for_people_have_no_fractions(command, town, released, run):
     told = lines_of(command, town, released, run)
-    # Of answers of 0.3 a release says how sure somebody can be.
-    assert {"account": "3.6", "release": "57.5 %"}.get(command, "0.3") in told
+    # Of twelve answers of 0.3 a release says the sum.
+    assert {"account": "3.6", "release": "3.6"}.get(command, "0.3") in told
     assert [found[0] for found in _FRACTION.finditer(told)] == []
 
 

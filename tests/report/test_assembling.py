@@ -494,7 +494,10 @@ def test_without_times_blocks_of_a_clock_may_begin_at_any_step(tmp_path):
 
 
 def test_an_answer_that_surprises_leaves_more_open_than_there_was(tmp_path):
-    """Seven of ten are at home by the model, and the answer is "away": by Bayes 46 of 100 such guesses are wrong."""
+    """Seven of ten are at home by the model, and the answer is "away": by Bayes 46 of 100 such guesses are wrong.
+
+    A guess without the file is judged by the same answers, and is no better than one with it.
+    """
     space = dphmm.StateSpace.labels(["home", "away"])
     model = dphmm.MarkovModel([0.7, 0.3], [[0.7, 0.3], [0.7, 0.3]], space=space, start="at")
     dphmm.save_model(model, tmp_path / "model.npz")
@@ -511,7 +514,9 @@ def test_an_answer_that_surprises_leaves_more_open_than_there_was(tmp_path):
         [min(due[one], 1 - due[one]) for one in away.tolist()]
     )
     assert every.found.error == pytest.approx(np.mean([due[one] for one in away.tolist()])) and every.found.error > 0.3
-    assert every.found.without == pytest.approx(0.3)
+    # Who reads no file guesses home.
+    alone = [1 - due[True] if one else due[False] for one in away.tolist()]
+    assert every.found.without == pytest.approx(np.mean(alone)) and np.mean(alone) > every.found.error
 
 
 def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
@@ -541,15 +546,16 @@ def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
     assert found.found.error == pytest.approx(believed) and expected.found.error > 1.3 * believed
     # Step 1 begins the day, with everybody in the middle.
     assert found.begins(24).tolist() == [1] and found.found.stays == expected.found.stays
-    # Without the file: a guess for each step of the rows, and not the one of most days, which is further off.
+    # Without the file: a guess for each step of the rows, and not the one of most days, which is further off. Of what
+    # the answers say it is as far off, but for the chance of twelve people.
     law, alone = model.initial, []
     for _ in range(24):
         alone.append(ModelGuesses(space).off(law))
         law = law @ model.matrix_at(1).toarray()
-    assert found.found.without == pytest.approx(np.mean(alone), rel=1e-6)
+    assert found.found.without == pytest.approx(np.mean(alone), rel=0.02)
     curves, _ = OverSteps(found).drawn
     assert curves.expected.mean() == pytest.approx(believed, rel=0.01)
-    assert curves.without == pytest.approx(alone, rel=1e-6)
+    assert curves.without == pytest.approx(alone, rel=0.03)
 
 
 def test_a_table_is_no_released_file_with_a_statement_beside_it(world):

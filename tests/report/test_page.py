@@ -214,7 +214,7 @@ def test_the_verdict_stands_first_and_what_warns_has_the_colour_of_danger(report
         told = replace(report_of("grid"))
         told.__dict__["story"] = replace(told.story, verdict=Verdict(rules=[rule, "nothing"]))
         assert [kind for kind, _ in Content(told).verdict] == ["warns", "says"]
-    assert set(WARNS) == {"replayable", "unlimited", "tells", "returns"}
+    assert set(WARNS) == {"replayable", "unlimited", "tells", "tells labels", "returns"}
 
 
 def test_only_a_limit_that_says_something_is_green(report_of):

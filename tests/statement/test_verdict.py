@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,17 @@ def test_the_document_has_facts_and_no_sentence():
     assert a_day().document()["stays"]["found"] == [{"after": 1, "answers": 6.0, "error": 400.0, "tenth": 150.0}]
     assert Found(1.0, 2.0, "m").document()["stays"]["error_without"] is None
     assert math.isnan(Found(1.0, 2.0, "m").stays_without)
+
+
+def test_labels_that_are_nearly_always_right_are_told():
+    """At most 1 of 20 wrong, as one answer that gives it away; not where they are known without the file."""
+    labels = Found(0.05, 0.6, LABELS_WRONG)
+    assert judged(labels).rules == ["tells labels", "labels"]
+    assert judged(labels).lines[0] == "Tells what label somebody has."
+    assert judged(replace(labels, error=0.051)).rules == ["labels"]
+    assert judged(replace(labels, without=0.09)).rules == ["labels"]
+
+
+def test_a_ledger_that_has_more_is_named_last():
+    told = judged(a_day(), more="another query asks too, and a reader of both finds more")
+    assert told.rules[-1] == "more" and told.lines[-1].startswith("This is of one file: another query asks too")

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dphmm.accounting.clock import DAY
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import Entry, Request, Requests, SessionHeader, Spending, check_exact, shown
 from dphmm.errors import BudgetExceeded, InvalidInput
@@ -27,6 +28,10 @@ from dphmm.types import BoolArray, IntArray
 NANO = 10**9
 #: Bits of the exact total of epsilon: decimals never come near, adversarial fractions are stopped in time.
 TOTAL_BITS = 8 * 1024
+
+
+#: A limit that so many answers keep is none.
+_ENDLESS = 10**5
 
 
 @dataclass(frozen=True)
@@ -222,6 +227,19 @@ class Caps:
     def within(self, other: Caps) -> Caps:
         """The lower of each two caps, and this promise."""
         return Caps(_lower(self.epsilon, other.epsilon), _lower(self.cost, other.cost), self.promise)
+
+    def limit(self, epsilon: Fraction, step: float | None) -> bool:
+        """Whether they limit what answers of so much epsilon each add up to.
+
+        A promise of a single step that is shorter than a day limits nothing, nor does a total of `_ENDLESS` answers.
+        ``step``: of the model, in seconds; None without one.
+        """
+        endless = epsilon * _ENDLESS
+        caps = [cap for cap in (self.epsilon, self.cost) if cap is not None]
+        if self.promise is not None:
+            length = self.promise.length(step)
+            caps += [self.promise.exact] * (length > 1 or (step or 0) >= DAY)
+        return any(cap < endless for cap in caps)
 
     @property
     def by_local_days(self) -> bool:

@@ -210,11 +210,11 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
 def _check_limit(pipeline: Pipeline, console: Console) -> None:
     """Refuse now what the release would refuse for want of a limit, with a private fit spent before it."""
     from dphmm.cli.release import release
-    from dphmm.cli.release_job import no_limit_refused, sets_limit
+    from dphmm.cli.release_job import names_limit, no_limit_refused
 
     words = pipeline.command("release", 1).words
     given = release.make_context(words[0], list(words[1:])).params
-    if not (given["yes"] or sets_limit(given) or console.can_ask):
+    if not (given["yes"] or names_limit(given) or console.can_ask):
         with options_called(pipeline.members("release")):
             raise no_limit_refused("No limit is set")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from fractions import Fraction
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -216,7 +217,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     job = job.scheduled(given)
     batch, published = checked_batch(job, rows, given, console), Published()
     owners = people(job, rows, sha256, given, console)
-    agree_to_no_limit(batch.setting, given, console, rows.users)
+    agree_to_no_limit(batch, given, console, rows.users)
     go_on = f"; --resume continues after them, and writes {Path(given['output']).name} and its statement"
     with open_ledger(given["ledger"], spelling=given["spelling"]) as ledger, ledger.lease(COMMANDS):
         before = ledger.count_releases(given["query"])
@@ -316,8 +317,10 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable,
     planned, step = None if batch.continues else job.planned, job.model.step
     found = None if planned is None or not _whole(rows, planned.schedule, step) else planned.found
     if found is not None and planned is not None:
-        blocks = max((_whole_blocks(one, rows, planned.schedule, step) for one in rows), default=0)
-        found = replace(found, blocks=blocks)
+        whole = max((_whole_blocks(one, rows, planned.schedule, step) for one in rows), default=0)
+        # Answers of parts of days about one place find it as those of whole ones.
+        answers = int(Fraction(statement.totals.epsilon_sum) // planned.schedule.exact)
+        found = replace(found, blocks=max(whole, answers // max(1, planned.schedule.releases)))
     return story(
         statement,
         batch.caps.promise,
@@ -376,10 +379,9 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
     """What else is to be known of the rows and totals, and where everything lies."""
     from dphmm.statement.sentences import plural, wrapped_row
 
-    output, totals = given["output"], statement.totals
-    name, cost = Path(output).name, in_short(document["largest_cost_sum"])
-    # What did not happen is not mentioned; sums over all time matter where nothing bounds a day.
-    unbounded = document["sequence"] is None
+    output = given["output"]
+    name = Path(output).name
+    # What did not happen is not mentioned.
     listed = f"{in_words(document['rejected'])}; listed in {name}.rejected.csv"
     people = statement.subjects.words["people"]
     stored, same, late = document["stored_before"], document["same_step"], document["late"]
@@ -391,7 +393,6 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
         (skipped, "skipped steps", f"{skipped:,} without a row: nothing is asked there"),
         (document["rejected"], "set aside", listed),
         (nowhere, "without place", f"{nowhere:,} rows with empty cells there: they have no answer"),
-        (unbounded, "cost sum", f"at most {cost} per subject: {totals.sentence('cost_sum', statement)}"),
         (True, "written", f"{output} and its privacy statement {name}.privacy.json"),
     ]
     kept = [(label, text) for mentioned, label, text in rows if mentioned]
@@ -429,7 +430,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     owners = people(job, rows, sha256, given, console)
     batch = job.batch(MemoryLedger(spelling_of(given)))
     check = table_check(batch, loaded, seen, given["trajectories"], budget=False) if given["check"] else None
-    agree_to_no_limit(batch.setting, given, console)
+    agree_to_no_limit(batch, given, console)
     rejected = by_reason(loaded.rejected)
     told = release_preview(batch, rows)
     counted = {"rejected": rejected, "without_place": loaded.without_place}

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm._checks import exact_epsilon, stated_epsilon
-from dphmm.accounting.budget import UNLIMITED
 from dphmm.accounting.event import learning_event
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.promise import Schedule, SequencePromise
@@ -208,24 +207,24 @@ def note_no_ledger(given: Mapping[str, Any], console: Console) -> None:
 _BUDGET = "--path-epsilon E --per 1d, or a plan (dphmm plan)"
 
 
-def sets_limit(given: Mapping[str, Any]) -> bool:
-    """Whether the options bound the sum of a subject's answers: by a promise, a plan, which has one, or a cap."""
+def names_limit(given: Mapping[str, Any]) -> bool:
+    """Whether options name a promise, a plan, which has one, or a cap; `Batch.limits` tells whether it limits."""
     return any(given[name] is not None for name in ("path_epsilon", "plan", "cap_epsilon", "cap_cost"))
 
 
-def agree_to_no_limit(setting: Setting, given: Mapping[str, Any], console: Console, users: Sequence[str] = ()) -> None:
+def agree_to_no_limit(batch: Batch, given: Mapping[str, Any], console: Console, users: Sequence[str] = ()) -> None:
     """Go on without a limit only if the owner agrees, who is told before all else what a reader then finds.
 
     That follows from the setting, which is public, and from no row. ``users``: nobody is asked where the ledger keeps a
     cap or a promise of every one of them. The owner agrees by --yes, or on a terminal, unless standard input has the
     lines of a stream; a dry run needs no agreement. Raises InvalidInput without it: nothing was drawn or written.
     """
-    if sets_limit(given) or _all_kept(users, given):
+    if batch.limited or _all_limited(batch, users, given):
         return
     goes_on = given["yes"] or given["dry_run"]
     if goes_on and console.quiet:
         return
-    words = _without_limit(setting, given["noun"], console)
+    words = _without_limit(batch.setting, given["noun"], console)
     if goes_on:
         console.say([("", words if given["yes"] else f"{words}; {_BUDGET} sets one")])
         return
@@ -241,10 +240,10 @@ def no_limit_refused(words: str) -> InvalidInput:
     return InvalidInput("--epsilon", "no limit with it", f"{expected}. {words}" if words else expected)
 
 
-def _all_kept(users: Sequence[str], given: Mapping[str, Any]) -> bool:
-    """Whether the ledger keeps a cap or a promise of every one of some people."""
+def _all_limited(batch: Batch, users: Sequence[str], given: Mapping[str, Any]) -> bool:
+    """Whether the ledger keeps a limit of every one of some people."""
     with kept_ledger(given["ledger"], given["spelling"]) as ledger:
-        return ledger is not None and len(users) > 0 and all(ledger.caps(user) != UNLIMITED for user in users)
+        return ledger is not None and len(users) > 0 and all(batch.limits(ledger.caps(user)) for user in users)
 
 
 def _without_limit(setting: Setting, noun: str, console: Console) -> str:
@@ -521,7 +520,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
 
     _check(given)
     note_no_ledger(given, console)
-    agree_to_no_limit(job.batch(None).setting, given, console)
+    agree_to_no_limit(job.batch(None), given, console)
     lines = _Lines(job.space, job.model.step is not None)
     readable = iter(lines)
     # Nothing that can be read leaves no ledger behind.

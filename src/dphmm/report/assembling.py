@@ -141,10 +141,6 @@ def release_report(
     if made.subjects is not None:
         _require_plans(file, reading.plans, made.statement.mechanism.chosen)
     begin("finding what is expected")
-    told = np.flatnonzero(~np.isnan(np.nan if reading.spreads is None else reading.spreads))
-    alone = np.full(len(rows), np.nan)
-    if len(told):
-        alone[told] = _guesses(made, rows.step[told])[1]
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
     limits = (
         _some_shown(len(people), shown, every, users, len(rows.by_user), made.statement.subjects.words["people"]),
@@ -165,7 +161,7 @@ def release_report(
         plans=reading.all_plans,
         cells=cells,
         spreads=reading.spreads,
-        alone=alone,
+        alone=reading.alone,
         lines=lines,
         chosen=bool(users),
         truth=None if truth is None else _truth(truth, rows, made, reading.errors),
@@ -330,7 +326,10 @@ class _Reading:
         self.errors = np.full(len(rows), np.nan)
         #: How far off a reader expects to be at the rows of everybody who counts; NaN for others.
         self.spreads = np.full(len(rows), np.nan)
+        #: The same of the best guesses without the file.
+        self.alone = np.full(len(rows), np.nan)
         self._there, self._guesses = places_of_states(made.space), Guesses(made.space)
+        self._guess_alone = None if made.subjects is None else _guesses_alone(made, rows.step)
         self._written = 0
         self._counted = False
         #: Whether rows have no number by which it is known what was chosen for their steps.
@@ -433,6 +432,9 @@ class _Reading:
         spread = spreads(space, self._there, smoothed.marginals, guess)
         if counted:
             self.spreads[rows] = spread
+            assert self._guess_alone is not None
+            # By the same belief: a guess without answers is not judged by what they contradict.
+            self.alone[rows] = spreads(space, self._there, smoothed.marginals, self._guess_alone[rows])
             if self._holds_out and space.dimension <= 2:
                 self.answered.append(self._held_out(rows, smoothed.marginals))
         if not shown:
@@ -629,20 +631,20 @@ def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[t
     return found, len(queries)
 
 
-def _guesses(made: Made, steps: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The best guesses (n, d) without a file at some steps (n,), and how far off each is expected to be (n,).
+def _guesses_alone(made: Made, steps: IntArray) -> FloatArray:
+    """The best guesses (n, d) without a file at some steps (n,).
 
     People who begin where it is publicly known are guessed as others are.
     """
     start = None if made.subjects is None else made.subjects.setting.options.start
-    return ModelGuesses(made.space).at(made.model, steps, start)
+    return ModelGuesses(made.space).at(made.model, steps, start)[0]
 
 
 def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth:
     counted = np.flatnonzero(~np.isnan(errors) & ~truth.outside)
     without = np.nan
     if len(counted):
-        guesses = _guesses(made, rows.step[counted])[0]
+        guesses = _guesses_alone(made, rows.step[counted])
         without = float(made.space.distances(guesses, truth.places[counted]).mean())
     return Truth(truth.places, truth.outside, errors, without, truth.simulated)
 

@@ -748,7 +748,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
                 cost_sum=shown(largest.cost),
                 cap=None if caps.epsilon is None else str(caps.epsilon),
                 cost_cap=None if caps.cost is None else str(caps.cost),
-                limited=caps != UNLIMITED if limited is None else limited,
+                limited=caps.limit(options.epsilon, model.step) if limited is None else limited,
             ),
             sequence=UNSET
             if sequence is None

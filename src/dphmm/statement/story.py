@@ -288,7 +288,7 @@ def story(
     found: Found | None = None,
     ledger: InLedger | None = None,
     *,
-    missing: str = "no plan says it; dphmm report computes it",
+    missing: str = "dphmm report computes it for these rows",
     confirmed: bool = True,
     all_possible: bool = False,
     as_stated: bool = False,
@@ -337,6 +337,7 @@ def story(
             found=found,
             covered=float(metres) if isinstance(metres, (int, float)) else None,
             missing=missing,
+            more="" if ledger is None else ledger.more,
         ),
         published=Published(
             answers=answers,

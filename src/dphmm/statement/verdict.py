@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from dphmm.statement.advice import finds_state
+from dphmm.statement.advice import LEAST_DOUBT, finds_state
 from dphmm.statement.parts import Part
 from dphmm.statement.sentences import lasting, noun_words, plural, rendered
 from dphmm.states.space import LABELS_WRONG
@@ -21,7 +21,7 @@ from dphmm.states.space import LABELS_WRONG
 #: A reader is no nearer with a file where the whole interval of the ratio of the errors lies above this.
 _NO_NEARER = 0.95
 #: What is told in the colour of a warning; the rules of a place that somebody returns to.
-WARNS = ("replayable", "unlimited", "tells", "returns")
+WARNS = ("replayable", "unlimited", "tells", "tells labels", "returns")
 OF_STAYS = ("returns", "will return", "not within", "stays unknown")
 #: The best reader, where it is not the one who believes the public model.
 LINES = "straight lines between answers"
@@ -168,6 +168,7 @@ class Verdict(Part, frozen=True, kw_only=True):
     tenth_after : After how many one person in ten is.
     tried : The most of them that were tried.
     why : Why something is not known.
+    more : Which other files or queries answer about the same people.
     noun : What one is called whom the rows are about.
     """
 
@@ -182,6 +183,7 @@ class Verdict(Part, frozen=True, kw_only=True):
     tenth_after: int | None = None
     tried: int | None = None
     why: str | None = None
+    more: str | None = None
     noun: str = "person"
 
     says: ClassVar[dict[str, str]] = {
@@ -190,6 +192,7 @@ class Verdict(Part, frozen=True, kw_only=True):
         "unlimited": "No limit is set.",
         "unknown": "What a reader finds is not known: {{ why }}.",
         "tells": "Tells where {{ somebody }} is, to the {{ state }}.",
+        "tells labels": "Tells what label {{ somebody }} has.",
         "no nearer": "On average a reader is no nearer with this file than without it. This is no limit.",
         "returns": "A place that {{ somebody }} returns to is found.",
         "will return": "{{ Somebody }} {{ who }} returns to one place is found, to within {{ length(near) }}, after "
@@ -202,6 +205,7 @@ class Verdict(Part, frozen=True, kw_only=True):
         "blurs": "Blurs a moment to about {{ off(error, unit) }}; without the file {{ off(without, unit) }}.",
         "labels": "A reader names the right label in {{ right(error) }} of 100 rows; without the file in "
         "{{ right(without) }}.",
+        "more": "This is of one file: {{ more }}.",
     }
 
     @property
@@ -227,6 +231,7 @@ def verdict(
     found: Found | None,
     covered: float | None = None,
     missing: str = "",
+    more: str = "",
 ) -> Verdict:
     """The judgement of a release with so many answers.
 
@@ -236,6 +241,7 @@ def verdict(
     limited : whether a promise or a cap bounds the sum of somebody's answers.
     found : what a reader finds; without it ``missing`` says why that is not known.
     covered : the covered distance in metres; None where there is none, or every two cells are joined.
+    more : which other files or queries answer about the same people, by a ledger.
 
     Examples
     --------
@@ -246,15 +252,17 @@ def verdict(
     unlimited = ["unlimited"] * (not limited)
     if answers == 0:
         return Verdict(rules=["nothing", *unlimited])
-    rules = ["replayable"] * replayable + unlimited
+    rules, others = ["replayable"] * replayable + unlimited, ["more"] * bool(more)
     if found is None:
-        return Verdict(rules=[*rules, "unknown"], why=missing)
+        return Verdict(rules=[*rules, "unknown", *others], why=missing, more=more or None)
+    of_labels = ["tells labels"] * (found.error <= float(LEAST_DOUBT) and found.error < found.without / 2)
     told = Verdict(
-        rules=[*rules, "labels"],
+        rules=[*rules, *of_labels, "labels", *others],
         error=found.error,
         without=found.without,
         unit=found.unit,
         state=found.state,
+        more=more or None,
         noun=found.noun,
     )
     if found.labels:
@@ -263,10 +271,10 @@ def verdict(
     # Above 1 the answers surprise: the guess without them is of other people than those of the rows.
     nothing = found.ratio is not None and _NO_NEARER < found.ratio[0] <= 1
     rules += ["tells"] * tells + ["no nearer"] * (nothing and not tells)
-    rule, more = _of_stays(found, covered)
+    rule, facts = _of_stays(found, covered)
     # A sentence about the same moment says it once.
-    rules += [rule] * bool(rule) + ["blurs"] * (not tells and not nothing)
-    return msgspec.structs.replace(told, rules=rules, **more)
+    rules += [rule] * bool(rule) + ["blurs"] * (not tells and not nothing) + others
+    return msgspec.structs.replace(told, rules=rules, **facts)
 
 
 def _of_stays(found: Found, covered: float | None) -> tuple[str, dict[str, Any]]:
