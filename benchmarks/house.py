@@ -32,8 +32,8 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 59_740,
-    "code lines of tests": 75_640,
-    "words of docs": 120_000,
+    "code lines of tests": 76_260,
+    "words of docs": 121_140,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

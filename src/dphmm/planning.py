@@ -29,7 +29,7 @@ from dphmm.accounting.promise import MOST_SCHEDULED, Schedule, SequencePromise
 from dphmm.accounting.records import check_exact
 from dphmm.accounting.records import shown as written
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.markov.model import MarkovModel
+from dphmm.markov.model import MarkovModel, refuse_secrets
 from dphmm.mechanisms import OptimalTable, chosen_kind
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
@@ -267,6 +267,7 @@ class World:
         self.promise = promise
         self.kind = one_of(schedule, KINDS, "schedule")
         self.people, self.seed = whole(people, "people", 2), whole(seed, "seed", 0)
+        refuse_secrets(model, "plan")
         self.setting = Setting.of(model, policy, space, promise.exact, **(choices or PlanChoices()))
         self._settings: dict[Fraction, Setting] = {}
         self._known_errors: dict[Schedule, Errors] = {}

@@ -102,6 +102,8 @@ def walks(
 ) -> IntArray:
     """States (people, steps) at t = 1, 2, ... of independent walks, begun as the model says, or as ``start`` does.
 
+    Of a model with secrets the secrets of its walks; all arguments are about its latent states.
+
     ``ahead`` (N,) of a step, 0 being the one before the first: how likely each state makes what is known from that step
     on. The walks are then those of people of whom it is known, if it is there of every step up to the last known.
     ``first`` (people,): where they begin, where that is not drawn.
@@ -119,7 +121,7 @@ def walks(
             moved = _moved if model.jump is None else _jumped
             state = moved(model, t, state, chance, known.get(t), sums)
         found[:, t - 1] = state
-    return found
+    return found if model.secrets is None else model.secrets[found]
 
 
 def _jumped(
@@ -361,7 +363,7 @@ class ModelGuesses:
 
 
 def laws_of_steps(model: MarkovModel, steps: IntArray, start: str | None = None) -> Iterator[FloatArray]:
-    """How the model has people at states (N,) at each of some different ascending steps, from 1."""
+    """How the model has people at states, or secrets, (S,) at each of some different ascending steps, from 1."""
     law, moves, still, t = model.initial[:, None], Moves(model), False, 0
     for step in steps.tolist():
         while t < step and not still:
@@ -369,11 +371,11 @@ def laws_of_steps(model: MarkovModel, steps: IntArray, start: str | None = None)
             if t > 1 or (start or model.start) == "before":
                 before, law = law, moves.ahead(law, t)
                 still = model.time_homogeneous and bool(np.abs(law - before).max() <= _STILL)
-        yield law[:, 0]
+        yield model.summed(law[:, 0])
 
 
 class AnswerLikelihoods(NamedTuple):
-    """What is answered at one step: about which people (k,), and how likely (N, k) each state makes it."""
+    """What is answered at one step: about which people (k,), and how likely (N, k) each state of the model makes it."""
 
     who: IntArray
     likelihood: FloatArray
@@ -422,7 +424,7 @@ class SimulatedReleases:
     def errors(self, smoothed: bool = True) -> Errors:
         """Errors of the guesses at all steps. Raises as the planner does."""
         n, steps = self.paths.shape
-        each = max(1, _KEPT // (steps * len(self._points)))
+        each = max(1, _KEPT // (steps * self.setting.model.n_states))
         asked, off = np.empty(n), [np.empty((n, steps)) for _ in range(1 + smoothed)]
         for first in range(0, n, each):
             part = np.arange(first, min(first + each, n))
@@ -477,15 +479,15 @@ class SimulatedReleases:
         """
         kept, seen = [], []
         for t, beliefs, answers in self.steps(part):
-            online[:, t - 1] = told(part, t, beliefs)
+            online[:, t - 1] = told(part, t, self.setting.model.summed(beliefs))
             if after_all is not None:
                 kept.append(beliefs)
             seen.append(answers)
         if after_all is not None:
-            ahead = np.ones((len(self._points), len(part)))
+            ahead = np.ones((self.setting.model.n_states, len(part)))
             for t in range(len(seen), 0, -1):
                 both = kept.pop() * ahead
-                after_all[:, t - 1] = told(part, t, both)
+                after_all[:, t - 1] = told(part, t, self.setting.model.summed(both))
                 ahead[:, seen[t - 1].who] *= seen[t - 1].likelihood
                 if t > 1:
                     ahead = self.moves.back(ahead, t)
@@ -493,20 +495,25 @@ class SimulatedReleases:
         return np.bincount(np.concatenate([answers.who for answers in seen]), minlength=len(part))
 
     def steps(self, part: IntArray) -> Iterator[tuple[int, FloatArray, AnswerLikelihoods]]:
-        """Step by step the beliefs (N, n) about some people given the answers so far, and the answers of the step."""
+        """Step by step the beliefs (N, n) about some people given the answers so far, and the answers of the step.
+
+        They are about the model's own states, as likelihoods are.
+        """
         model, steps = self.setting.model, self.paths.shape[1]
         beliefs = np.repeat(model.initial[:, None], len(part), axis=1)
         released = np.zeros((steps + 1, len(part)), dtype=np.int64)
         for t in range(1, steps + 1):
             if t > 1 or self.setting.options.start == "before":
                 beliefs = self.moves.ahead(beliefs, t)
-            who = np.flatnonzero(self._asked(t, beliefs, released))
+            secrets = model.summed(beliefs)
+            who = np.flatnonzero(self._asked(t, secrets, released))
             released[t] = released[t - 1]
             released[t, who] += 1
-            likelihood = np.empty((len(self._points), 0))
+            likelihood = np.empty((model.n_states, 0))
             if len(who):
                 bits = ReplayBits(f"{self.seed} step {t} person {part[0]}".encode())
-                likelihood = self._answered(t, beliefs[:, who], self.paths[part[who], t - 1], bits)
+                likelihood = self._answered(t, secrets[:, who], self.paths[part[who], t - 1], bits)
+                likelihood = likelihood if model.secrets is None else likelihood[model.secrets]
                 given = beliefs[:, who] * likelihood
                 beliefs[:, who] = given / given.sum(axis=0)
             yield t, beliefs, AnswerLikelihoods(who, likelihood)
@@ -559,7 +566,7 @@ class SimulatedReleases:
         found: list[float] = []
         while len(found) < longest:
             beliefs = self.moves.ahead(beliefs, middle + len(found) + 1)
-            found.append(self._mean(self.spread(beliefs)))
+            found.append(self._mean(self.spread(self.setting.model.summed(beliefs))))
             if len(found) > _LOOKED and abs(found[-1] - found[-1 - _LOOKED]) <= _SETTLED * found[-1]:
                 break
         return np.array(found)

@@ -20,7 +20,7 @@ import numpy as np
 
 from dphmm._checks import whole
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel
+from dphmm.markov.model import MarkovModel, refuse_secrets
 from dphmm.simulated import Moves, places, walks
 from dphmm.states.maps import MapSpace
 from dphmm.states.trajectory import MICROSECONDS, Trajectories
@@ -121,7 +121,7 @@ def _totals(like: Any, model: MarkovModel) -> Mapping[int, FloatArray]:
     """Totals by step, of a table or as they were given."""
     if isinstance(like, Mapping):
         return like
-    names = [str(state) for state in range(model.n_states)] if model.space is None else model.space.names
+    names = [str(state) for state in range(model.n_secrets)] if model.space is None else model.space.names
     return totals_of(like, tuple(names), "like")
 
 
@@ -144,6 +144,7 @@ def weighted(model: MarkovModel, like: Mapping[int, FloatArray], steps: int) -> 
 
     Raises InvalidInput for totals that are none, of steps that there are not, and that no path of the model can keep.
     """
+    refuse_secrets(model, "synthesize with totals")
     shares = {step: _share(totals, step, model.n_states, steps) for step, totals in like.items()}
     if not shares:
         raise InvalidInput("like", "no totals", "totals of at least one step")

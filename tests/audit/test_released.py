@@ -61,6 +61,13 @@ def on_a_map(**options):
     }
 
 
+def of_pairs():
+    """The running example as a chain over pairs of states: who moves as before is hidden by where they are."""
+    pairs = np.argwhere(TRANSITION > 0)
+    follows = (pairs[:, 1][:, None] == pairs[:, 0]) * TRANSITION[pairs[:, 1]][:, pairs[:, 1]]
+    return dphmm.MarkovModel(np.full(len(pairs), 1 / len(pairs)), follows, secrets=pairs[:, 1])
+
+
 ZONES = dphmm.Zones(list("abcdef"), [box(10 + x, 50 + y, 11 + x, 51 + y) for x in range(3) for y in range(2)])
 KINDS = {
     "support": {},
@@ -73,6 +80,10 @@ KINDS = {
         "table": pd.DataFrame([("ann", step, "abcdef"[step]) for step in range(6)], columns=["user", "step", "state"]),
     },
     "delta-set": {"constraint": "delta=0.2"},
+    "secrets": {"model": of_pairs()},
+    "secrets, delta-set": {"model": of_pairs(), "constraint": "delta=0.2"},
+    "secrets, one place before": {"model": of_pairs(), "policy": dphmm.policy.transition(of_pairs())},
+    "secrets, two places before": {"model": of_pairs(), "policy": dphmm.policy.transition(of_pairs(), 2)},
     "min-error": {"protection": "min-error", "start": "at"},
     "staircase": {"mechanism": "staircase"},
     "laplace": {"mechanism": "discrete-laplace"},

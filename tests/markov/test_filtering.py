@@ -527,10 +527,10 @@ def test_long_sequences_hold_few_rows(monkeypatch):
 class Alternating:
     """A chain with another matrix at every other step, of which both have a jump or none."""
 
-    time_homogeneous = False
+    time_homogeneous, secrets = False, None
 
     def __init__(self, even, odd):
-        self._models, self.n_states, self.jump = (even, odd), even.n_states, even.jump
+        self._models, self.n_states, self.n_secrets, self.jump = (even, odd), even.n_states, even.n_states, even.jump
 
     def predecessors_at(self, t):
         return self._models[t % 2].predecessors_at(t)

@@ -349,3 +349,11 @@ def test_too_many_moves_are_counted_before_they_are_made():
     with pytest.raises(InvalidInput, match=f"{MOST_MOVES:,}") as refused:
         dphmm.MarkovModel.from_geometry(grid("100m", (10.0, 50.0, 10.4, 50.3)), "1h", "90km/h")
     assert "cells with" in str(refused.value)
+
+
+def test_every_digest_has_the_secrets():
+    """Of two maps onto as many secrets, and of none."""
+    given = np.full(4, 0.25), np.full((4, 4), 0.25)
+    maps = (None, [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [0, 1, 2, 2], [1, 0, 2, 3])
+    assert len({dphmm.MarkovModel(*given, secrets=own).digest for own in maps}) == len(maps)
+    assert dphmm.MarkovModel(*given, secrets=[0, 1, 2, 3]).digest == dphmm.MarkovModel(*given).digest

@@ -152,7 +152,8 @@ def policy_leakage(
     model : MarkovModel, as the adversary believes it, its initial distribution included.
     plans_or_losses : one for each step t = 1 .. T: the Plan of its release, a symmetric matrix (N, N) of pair losses,
         anything with ``loss_between(i, j)``, or None where nothing is released.
-    edges : (m, 2) states, or a policy.
+    edges : (m, 2) states, or a policy. Of a model with secrets edges, plans and losses are of these; what an edge loses
+        is what the worst two latent states of its ends lose.
     most_couplings : from so many on, pairs that only later moves need are bounded by way of nearer ones.
     progress : told how many of the steps, which are gone through in both directions, are done, and how many there are.
 
@@ -162,10 +163,38 @@ def policy_leakage(
     n = len(model.initial)
     if n > MOST_STATES:
         raise InvalidInput("model", f"{n} states", f"at most {MOST_STATES} states: all pairs of them are looked at")
-    pairs = _edges(edges, n)
+    secrets = secrets_of(model)
+    pairs = _edges(edges, int(secrets.max()) + 1)
+    lifted, first = _lifted_edges(pairs, secrets)
     steps = list(plans_or_losses)
-    sweep = _Sweep(sequence, list(sequence.marginals(len(steps))), steps, pairs, most_couplings)
-    return sweep.leakage(progress)
+    sweep = _Sweep(sequence, list(sequence.marginals(len(steps))), steps, lifted, secrets, most_couplings)
+    found = sweep.leakage(progress)
+    if getattr(model, "secrets", None) is None:
+        return found
+    parts = found.present, found.forward, found.backward, found.total
+    present, there, back, total = (np.fmax.reduceat(part, first, axis=1) for part in parts)
+    return PolicyLeakage(pairs, present, there, back, total, found.couplings)
+
+
+def secrets_of(model: Any) -> IntArray:
+    """The secret of each state (N,) of a chain: the state itself where it has none."""
+    own: IntArray | None = getattr(model, "secrets", None)
+    return np.arange(len(model.initial), dtype=np.int64) if own is None else own
+
+
+def _lifted_edges(edges: IntArray, secrets: IntArray) -> tuple[IntArray, IntArray]:
+    """All pairs (k, 2) of a latent state of one end and one of the other, edge by edge; and where each edge's begin."""
+    order = np.argsort(secrets, kind="stable")
+    sizes = np.bincount(secrets)
+    begins = np.cumsum(sizes) - sizes
+    one, other = edges.T
+    counts = sizes[one] * sizes[other]
+    edge = np.repeat(np.arange(len(edges)), counts)
+    first = np.cumsum(counts) - counts
+    place = np.arange(len(edge)) - first[edge]
+    of_one, of_other = place // sizes[other][edge], place % sizes[other][edge]
+    pairs = order[begins[one][edge] + of_one], order[begins[other][edge] + of_other]
+    return np.stack(pairs, axis=1), first
 
 
 class _Sweep:
@@ -177,10 +206,11 @@ class _Sweep:
         marginals: list[Marginal],
         steps: list[Any],
         edges: IntArray,
+        secrets: IntArray,
         most_couplings: int,
     ) -> None:
         self._sequence, self._marginals, self._steps, self._edges = sequence, marginals, steps, edges
-        self._n = sequence.n_states
+        self._n, self._secrets, self._n_secrets = sequence.n_states, secrets, int(secrets.max()) + 1
         reach = sequence.structure(len(steps))
         # Two directions of time, two of each pair.
         enough = most_couplings // (4 * max(1, len(steps)))
@@ -207,7 +237,7 @@ class _Sweep:
         forward = {t: (F[i, j], F[j, i]) for t, F in counted(self._forward())}
         for t, B in counted(self._backward()):
             backward = B[i, j], B[j, i]
-            present[t] = losses_between(self._steps[t], i, j, self._n)
+            present[t] = losses_between(self._steps[t], self._secrets[i], self._secrets[j], self._n_secrets)
             there[t], back[t] = np.maximum(*forward[t]), np.maximum(*backward)
             for ahead, past in zip(forward[t], backward, strict=True):
                 total[t] = np.maximum(total[t], sum_above(sum_above(ahead, past), present[t]))
@@ -274,7 +304,8 @@ class _Sweep:
         if id(step) not in self._kept:
             losses = np.zeros((self._n, self._n))
             first, second = self._needed
-            losses[first, second] = losses_between(step, first, second, self._n)
+            of_secrets = self._secrets[first], self._secrets[second]
+            losses[first, second] = losses_between(step, *of_secrets, self._n_secrets)
             while self._kept and (len(self._kept) + 1) * losses.size > _KEPT:
                 self._kept.pop(next(iter(self._kept)))
             self._kept[id(step)] = np.maximum(losses, losses.T)
@@ -333,7 +364,8 @@ def couplable(model: Any, policy: Any, steps: int) -> Couplable:
     model : MarkovModel, its initial distribution included: the moves into a step depend on it. Jumps are matched with
         jumps: that is enough, but where a chain with a jump needs more hops so, another matching might need fewer.
     policy : a policy, or edges (m, 2). States that no edge joins have partners, which are not looked at: they depend on
-        the plans.
+        the plans. Of a model with secrets they join these. Then its latent states are matched: two of one secret have
+        to be as well as two of secrets that an edge joins.
     steps : how many steps are released, 1 or more.
 
     Rows are compared to rounding, relative to each share: a move has to be matched however rare it is. So the sequence
@@ -357,8 +389,13 @@ def couplable(model: Any, policy: Any, steps: int) -> Couplable:
         raise InvalidInput("model", f"{n} states", f"at most {MOST_STATES} states: all pairs of them are looked at")
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise InvalidInput("steps", steps, "a number of steps, 1 or more")
-    edges = _policy_edges(policy, n)
-    search = _Search(_hops(edges, n), edges)
+    secrets = secrets_of(model)
+    edges = _policy_edges(policy, int(secrets.max()) + 1)
+    hops = _hops(edges, int(secrets.max()) + 1)
+    if getattr(model, "secrets", None) is not None:
+        # All pairs of states whose secrets are joined, or one.
+        edges = np.stack(np.nonzero(np.triu((hops <= 1)[np.ix_(secrets, secrets)], 1)), axis=1)
+    search = _Search(hops, edges, secrets)
     for t, direction, rows, now in _moves(sequence, int(steps)):
         search.look(t, direction, rows, now, sequence.jumped(now) if direction == "backward" else None)
     return Couplable(search.most, len(search.known), search.worst)
@@ -390,8 +427,8 @@ def _same(one: Marginal | None, other: Marginal) -> bool:
 class _Search:
     """The most hops that any pair of rows needs, and where; equal pairs are looked at once."""
 
-    def __init__(self, hops: FloatArray, edges: IntArray) -> None:
-        self._hops, self._edges = hops, edges
+    def __init__(self, hops: FloatArray, edges: IntArray, secrets: IntArray) -> None:
+        self._hops, self._edges, self._secrets = hops, edges, secrets
         self.known: dict[bytes, float] = {}
         self.most = 0.0
         self.worst: tuple[int, str, int, int] | None = None
@@ -415,7 +452,7 @@ class _Search:
             return 0.0
         shares, others = np.zeros(len(states)), np.zeros(len(states))
         shares[np.searchsorted(states, one)], others[np.searchsorted(states, other)] = q, d
-        limits = self._hops[np.ix_(states, states)]
+        limits = self._hops[np.ix_(self._secrets[states], self._secrets[states])]
         key = shares.tobytes() + others.tobytes() + limits.tobytes()
         if key not in self.known:
             self.known[key] = float(_kernels.policy_leakage.fewest(shares, others, limits))

@@ -32,6 +32,13 @@ def moved(model: MarkovModel, support: BoolArray, t: int) -> BoolArray:
     return after
 
 
+def hidden(model: MarkovModel, support: BoolArray) -> BoolArray:
+    """What may be hidden where these states (N,) are possible: the states themselves, or the secrets (S,) they have."""
+    if model.secrets is None:
+        return support
+    return np.isin(np.arange(model.n_secrets), model.secrets[support])
+
+
 def moved_through(model: MarkovModel, support: BoolArray, t: int, until: int) -> BoolArray:
     """The states (N,) possible at step ``until`` after those of step t, without a release in between.
 
@@ -68,7 +75,7 @@ def left_possible(plan: Plan, z: IntArray) -> BoolArray:
 
 
 def support_of(session: ReleaseSession) -> BoolArray:
-    """The states (N,) possible at the coming step, from the model and what the session has published."""
+    """The states or secrets (S,) possible at the coming step, from the model and what the session has published."""
     setting = session.setting
     model, options = setting.model, setting.options
     support = first_support(model, options.start)
@@ -77,4 +84,4 @@ def support_of(session: ReleaseSession) -> BoolArray:
         if model.time_homogeneous and np.array_equal(following, support):
             break
         support = following
-    return support
+    return hidden(model, support)

@@ -184,7 +184,7 @@ class SubjectLeakage:
     def _one(self, plans: Sequence[Any]) -> Any:
         if not plans:
             return None
-        return plans[0] if len(plans) == 1 else Together(plans, self._model.n_states)
+        return plans[0] if len(plans) == 1 else Together(plans, self._model.n_secrets)
 
     def _plans(self, header: SessionHeader, entries: Sequence[Entry]) -> list[tuple[int, Any]]:
         """The plans of the stored releases, made again from public data, by step."""

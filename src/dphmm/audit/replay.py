@@ -16,7 +16,7 @@ import numpy as np
 from dphmm.accounting.ledger import Entry, Ledger
 from dphmm.accounting.moments import first_number
 from dphmm.audit.findings import Findings
-from dphmm.audit.history import first_support, left_possible, moved_through
+from dphmm.audit.history import first_support, hidden, left_possible, moved_through
 from dphmm.audit.verify import Verdict, verify
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.policy.constraint import DeltaSet
@@ -119,10 +119,11 @@ class Replay:
                 support = self._moved(setting, support, answer.t, answer.t + 1)
                 continue
             step = _AuditedStep(where, number_of(origin, answer.t), len(found) < answer.t - 1)
-            plan = self._plan(position.prior.support, position, support, answer, step)
+            own = hidden(setting.model, support)
+            plan = self._plan(position.prior.support, position, own, answer, step)
             if plan is None:
                 return None
-            if not self.findings.require(bool((left_possible(plan, answer.z) & support).any()), _IMPOSSIBLE, where):
+            if not self.findings.require(bool((left_possible(plan, answer.z) & own).any()), _IMPOSSIBLE, where):
                 return None
             posterior = position.condition(plan, answer.z)
             found.append(Replayed(plan, before))
@@ -139,9 +140,10 @@ class Replay:
         support, t, found = first_support(setting.model, setting.options.start), 1, []
         for answer in history:
             support, t = self._moved(setting, support, t, answer.t), answer.t
-            plan = setting.planner.plan(support, support)
+            own = hidden(setting.model, support)
+            plan = setting.planner.plan(own, own)
             for choice in setting.may_be(None)[1:] if plan.hash != answer.plan else ():
-                other = setting.planner.plan(support, support, _NO_PARTNERS, choice)
+                other = setting.planner.plan(own, own, _NO_PARTNERS, choice)
                 plan = other if other.hash == answer.plan else plan
             if not self.findings.require(plan.hash == answer.plan, _ANOTHER_PLAN, f"user {user!r}, step {t}"):
                 return None
@@ -152,7 +154,7 @@ class Replay:
         """The plan of one answer where none hangs on an answer before it: made again and verified; None as `follow`."""
         setting = self.subjects.of(user)
         support = self._moved(setting, first_support(setting.model, setting.options.start), 1, answer.t)
-        where = f"user {user!r}, step {answer.t}"
+        support, where = hidden(setting.model, support), f"user {user!r}, step {answer.t}"
         return self._plan(support, None, support, answer, _AuditedStep(where, number_of(origin, answer.t)))
 
     def _moved(self, setting: Setting, support: BoolArray, t: int, until: int) -> BoolArray:

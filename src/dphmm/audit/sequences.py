@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm._notebook import html_lines
 from dphmm.accounting.records import in_short
-from dphmm.audit.history import first_support, moved
+from dphmm.audit.history import first_support, hidden, moved
 from dphmm.audit.law import Table
 from dphmm.audit.pairs import law_of
 from dphmm.errors import InvalidInput
@@ -122,7 +122,8 @@ def _plans(setting: Setting, steps: int) -> tuple[list[Plan], list[BoolArray]]:
     support = first_support(model, setting.options.start)
     plans, supports = [], []
     for t in range(1, steps + 1):
-        plans.append(setting.planner.plan(support, support))
+        possible = hidden(model, support)
+        plans.append(setting.planner.plan(possible, possible))
         supports.append(support)
         support = moved(model, support, t + 1)
     return plans, supports
@@ -136,14 +137,15 @@ def _worst_histories(
 ) -> tuple[Loss, tuple[int, ...], tuple[int, ...]]:
     """The longest path in the product chain; a step keeps, for each two states, the worst way to be in them."""
     possible = np.flatnonzero(supports[0]).tolist()
-    layers: list[Best] = [{(a, b): (tables[0][a][b], None) for a in possible for b in possible}]
+    secret = list(range(model.n_states)) if model.secrets is None else model.secrets.tolist()
+    layers: list[Best] = [{(a, b): (tables[0][secret[a]][secret[b]], None) for a in possible for b in possible}]
     for t in range(2, len(tables) + 1):
         to = _successors(model, t)
         layer: Best = {}
         for (a, b), (value, _) in layers[-1].items():
             for x in to[a]:
                 for y in to[b]:
-                    total = value + tables[t - 1][x][y]
+                    total = value + tables[t - 1][secret[x]][secret[y]]
                     if (x, y) not in layer or total > layer[x, y][0]:
                         layer[x, y] = (total, (a, b))
         layers.append(layer)
@@ -154,7 +156,7 @@ def _worst_histories(
         assert at is not None
         path.append(at)
         at = layer[at][1]
-    first, second = zip(*reversed(path), strict=True)
+    first, second = zip(*((secret[a], secret[b]) for a, b in reversed(path)), strict=True)
     return worst, tuple(first), tuple(second)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from dphmm._notebook import html_lines
 from dphmm.accounting.records import in_short, shown
-from dphmm.audit.history import first_support, moved, support_of
+from dphmm.audit.history import first_support, hidden, moved, support_of
 from dphmm.audit.law import CONSTANT, Law, Table
 from dphmm.audit.pairs import Clique, Pair, Pairs, Reach, TableReach, degrees, has_edge, law_of, reached, required_pairs
 from dphmm.errors import InvalidInput
@@ -418,7 +418,7 @@ def verify_steps(
     options, planner = setting.options, setting.planner
     support = first_support(model, options.start)
     plan = setting.first_plan()
-    found = [(1, plan, verify(plan, policy, space, support=support))]
+    found = [(1, plan, verify(plan, policy, space, support=hidden(model, support)))]
     if not isinstance(options.constraint, Support):
         return found
     seen = {plan.hash}
@@ -427,8 +427,9 @@ def verify_steps(
         if model.time_homogeneous and np.array_equal(following, support):
             break
         support = following
-        plan = planner.plan(support, support)
+        possible = hidden(model, support)
+        plan = planner.plan(possible, possible)
         if plan.hash not in seen:
             seen.add(plan.hash)
-            found.append((t, plan, verify(plan, policy, space, support=support)))
+            found.append((t, plan, verify(plan, policy, space, support=possible)))
     return found

@@ -518,6 +518,7 @@ MEMBERS: dict[str, Any] = {
     "model": {
         "sha256": _HASH,
         "step_seconds": (int, None),
+        "latent_states?": int,
         "method": str,
         "private": (True, False, None),
         "because?": _NAME,
@@ -576,7 +577,15 @@ MEMBERS: dict[str, Any] = {
     },
     "beginnings?": {"subjects": int, "sha256": _HASH},
     "randomness": {"replayable_rows": int, "words": ("system", "job key")},
-    "not_protected": [(*NEVER_HIDDEN, "more by the mechanism", "people of a learned model", "people of the model")],
+    "not_protected": [
+        (
+            *NEVER_HIDDEN,
+            "what a secret leaves out",
+            "more by the mechanism",
+            "people of a learned model",
+            "people of the model",
+        )
+    ],
     # A statement in a commit has none.
     "file?": {"name": _NAME, "sha256": _HASH},
 }
@@ -790,6 +799,10 @@ class Model:
             if d < 1 or self.n * d != len(flat):
                 raise ValueError("states without answers")
             self.own: list[Point] = [tuple(flat[i * d : i * d + d]) for i in range(self.n)]
+            #: States of the chain, and of which state of the release each is.
+            self.latent = len(self.initial)
+            hidden = self._values("secrets") if "secrets.npy" in self.arrays else range(self.n)
+            self.secrets: list[int] = list(hidden)
             self._require_chain()
             self.merges: list[list[int]] = []
             if "space/merges.npy" in self.arrays:
@@ -800,8 +813,9 @@ class Model:
 
     def _require_chain(self) -> None:
         """Raises ValueError for arrays that are no chain of these states."""
-        n, rows = self.n, list(self.indptr)
-        right = n > 0 and len(self.own) == n == len(self.initial) and len(rows) == n + 1 and rows[0] == 0
+        n, rows = self.latent, list(self.indptr)
+        right = n > 0 and len(self.own) == self.n and len(self.secrets) == n and len(rows) == n + 1 and rows[0] == 0
+        right = right and set(self.secrets) == set(range(self.n))
         right = right and rows == sorted(rows) and rows[-1] == len(self.indices) == len(self.data)
         right = right and all(0 <= j < n for j in self.indices) and all(type(x) is int for p in self.own for x in p)
         if not right or not all(math.isfinite(p) for p in [*self.initial, *self.data]):
@@ -852,9 +866,11 @@ class Model:
 
     @cached_property
     def digest(self) -> str:
-        header = {"model": 1, "n": self.n, "nnz": len(self.data), "start": self.start, "step": self.step}
+        header = {"model": 1, "n": self.latent, "nnz": len(self.data), "start": self.start, "step": self.step}
         if self.jump is not None:
             header["jump"] = self.jump
+        if self.has_secrets:
+            header["secrets"] = self.n
         sha = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
         parts: list[tuple[Sequence[Any], str]] = [
             (self.initial, "d"),
@@ -864,9 +880,16 @@ class Model:
         ]
         if self.jump is not None:
             parts.append((self._values("jump"), "d"))
+        if self.has_secrets:
+            parts.append((self.secrets, "q"))
         for values, kind in parts:
             sha.update(struct.pack(f"<{len(values)}{kind}", *values))
         return sha.hexdigest()
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether states of the chain are other ones than those of the release."""
+        return "secrets.npy" in self.arrays
 
     def space_digest(self) -> str:
         """That of the states. Raises Unknown for kinds whose place is not computed here."""
@@ -919,7 +942,7 @@ class Model:
         So is a model of a whole grid with one law of moves, of at most two cells on an axis and as likely one way as
         the other, where people begin anywhere alike. A rare move is compared relative to itself, too.
         """
-        if self.space["kind"] != "grid":
+        if self.space["kind"] != "grid" or self.has_secrets:
             return False
         least = [min(point[j] for point in self.own) for j in range(2)]
         width = [max(point[j] for point in self.own) - least[j] + 1 for j in range(2)]
@@ -953,13 +976,16 @@ class Model:
     @cached_property
     def moves(self) -> list[list[tuple[int, float]]]:
         found = []
-        for s in range(self.n):
+        for s in range(self.latent):
             a, b = self.indptr[s], self.indptr[s + 1]
             found.append([(j, p) for j, p in zip(self.indices[a:b], self.data[a:b], strict=True) if p > 0])
         return found
 
     def support_at(self, t: int) -> frozenset[int]:
         """The states that can be possible at step t of a subject, whatever was answered."""
+        return frozenset(self.secrets[s] for s in self._latent_at(t))
+
+    def _latent_at(self, t: int) -> frozenset[int]:
         known: list[frozenset[int]] = self._supports
         while len(known) < t:
             if len(known) > 1 and known[-1] == known[-2]:
@@ -976,7 +1002,7 @@ class Model:
 
     def _moved(self, states: frozenset[int]) -> frozenset[int]:
         if self.jump is not None:
-            return frozenset(range(self.n))
+            return frozenset(range(self.latent))
         return frozenset(j for s in states for j, _ in self.moves[s])
 
 
@@ -1033,7 +1059,11 @@ class Policy:
         elif kind == "edges":
             yield from ((int(a), int(b)) for a, b in stated["edges"])
         elif kind == "transition":
-            yield from self._of_cliques([j for j, _ in row] for row in model.moves)
+            sources: dict[int, set[int]] = defaultdict(set)
+            for s, row in enumerate(model.moves):
+                source = s if stated.get("order") == 2 else model.secrets[s]
+                sources[source] |= {model.secrets[j] for j, _ in row}
+            yield from self._of_cliques(map(sorted, sources.values()))
         elif kind == "radius":
             yield from self._near(stated, model)
         elif kind == "union":
@@ -1731,7 +1761,12 @@ class Checker:
         self.same("private", "private", verdict)
         self.same("private", "reasons", due)
         asked = self.stated("mechanism.asked")
-        hidden = [*NEVER_HIDDEN, *["more by the mechanism"] * (asked.partition(":")[0] in TELL_MORE)]
+        latent = self.stated("model.latent_states") is not None
+        hidden = [
+            *NEVER_HIDDEN,
+            *["what a secret leaves out"] * latent,
+            *["more by the mechanism"] * (asked.partition(":")[0] in TELL_MORE),
+        ]
         if fitted is True:
             hidden.append("people of a learned model")
         elif (people, known_by) != ("others", "model"):
@@ -2201,6 +2236,8 @@ class Checker:
         stated = self.model.provenance
         self.same("model", "model.sha256", self.model.digest)
         self.same("model", "model.step_seconds", self.model.step)
+        if self.model.has_secrets or self.stated("model.latent_states") is not None:
+            self.same("model", "model.latent_states", self.model.latent if self.model.has_secrets else None)
         self.same("model", "model.method", str(stated.get("method", "unknown")))
         private = stated.get("private")
         self.same("model", "model.private", private if isinstance(private, bool) else None)

@@ -24,7 +24,7 @@ from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm.accounting.leakage_step import FAR, Corners, LeakageCurve, Scan
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel
+from dphmm.markov.model import MarkovModel, refuse_secrets
 from dphmm.types import BoolArray, FloatArray
 
 _TOLERANCE = 1e-9
@@ -460,6 +460,7 @@ def _eliminated(block: FloatArray) -> FloatArray:
 
 def _matrices(transition: Any, length: int | None) -> tuple[list[FloatArray], int]:
     if isinstance(transition, MarkovModel):
+        refuse_secrets(transition, "a chain of tuples")
         transition = transition.transition
     if _is_list(transition):
         matrices = [stochastic(matrix, f"transition[{t}]") for t, matrix in enumerate(transition)]

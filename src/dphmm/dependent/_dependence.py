@@ -30,7 +30,7 @@ from dphmm.dependent._coefficients import AnyQuery, largest_loss
 from dphmm.dependent._inputs import Called, counting, place
 from dphmm.dependent._models import Tree
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel
+from dphmm.markov.model import MarkovModel, refuse_secrets
 from dphmm.samplers.body import DiscreteLaplace
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.statement.query import Dependence as Stated
@@ -179,6 +179,7 @@ def model_with_states(given: Any, option: str) -> tuple[MarkovModel, StateSpace]
             model, shown = load_model(given), str(given)
         except InvalidInput as error:
             raise about(error, {"model": option}) from None
+    refuse_secrets(model, option)
     if model.space is None:
         raise InvalidInput(option, f"{shown}, without a state space", "a model written by dphmm fit")
     return model, model.space

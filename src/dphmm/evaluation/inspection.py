@@ -27,7 +27,7 @@ from dphmm.evaluation.lonely import (
     shown_error,
 )
 from dphmm.evaluation.remedies import Remedy, remedies
-from dphmm.markov.model import MarkovModel
+from dphmm.markov.model import MarkovModel, refuse_secrets
 from dphmm.markov.stochastic import percent
 from dphmm.mechanisms import NoiseMechanism, chosen_kind
 from dphmm.mechanisms.registry import KINDS
@@ -75,6 +75,7 @@ def protection_facts(
     >>> found["first_step"]["possible_states"], found["release"]["degree_of_protection"]["least"]
     (2, 2)
     """
+    refuse_secrets(model, "inspect")
     setting = Setting.of(model, policy, space, epsilon, **choices)
     options, position = setting.options, setting.first()
     plan_set = position.constrain(options.constraint)

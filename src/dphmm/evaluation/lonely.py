@@ -102,7 +102,7 @@ def moved_states(space: StateSpace, pairs: IntArray, model: MarkovModel) -> Move
     """Of the merged states ``pairs`` (m, 2), at least one."""
     own = space.own_answers
     distance = np.linalg.norm(own[pairs[:, 0]] - own[pairs[:, 1]], axis=1)
-    share = float(model.initial[pairs[:, 0]].sum()) if _is_occupancy(model) else None
+    share = float(model.summed(model.initial)[pairs[:, 0]].sum()) if _is_occupancy(model) else None
     return Moved(len(pairs), share, float(distance.min()), float(distance.max()))
 
 
@@ -156,7 +156,7 @@ def _first_error(model: MarkovModel, policy: PolicyGraph, space: StateSpace, opt
 
 
 def _weights(model: MarkovModel) -> FloatArray:
-    return model.initial if _is_occupancy(model) else np.full(model.n_states, 1.0 / model.n_states)
+    return model.summed(model.initial) if _is_occupancy(model) else np.full(model.n_secrets, 1.0 / model.n_secrets)
 
 
 def _is_occupancy(model: MarkovModel) -> bool:

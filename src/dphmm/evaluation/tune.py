@@ -52,7 +52,7 @@ def candidate_policies(
     tried = usual_radii(space) if radii is None else tuple(exact_number(r, "radius") for r in radii)
     if any(r <= 0 for r in tried):
         raise InvalidInput("radius", str(min(tried)), "a length greater than 0")
-    found: dict[str, PolicyGraph] = {"complete": complete(model.n_states)}
+    found: dict[str, PolicyGraph] = {"complete": complete(model.n_secrets)}
     if model.jump is None:
         found["transition"] = transition(model)
     return found | {f"radius {float(r):g}{unit}": radius(space, r) for r in tried}

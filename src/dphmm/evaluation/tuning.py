@@ -17,7 +17,7 @@ from dphmm.errors import InvalidInput, Refused
 from dphmm.evaluation.inspection import remedy_facts
 from dphmm.evaluation.remedies import remedies
 from dphmm.evaluation.tune import Targets, Trial, candidate_policies, efficient, sweep
-from dphmm.markov.model import MarkovModel
+from dphmm.markov.model import MarkovModel, refuse_secrets
 from dphmm.mechanisms.answer_table import is_reference
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
@@ -199,6 +199,7 @@ def tune(
 
     Source: docs/commands.md, tune.
     """
+    refuse_secrets(model, "tune")
     space = model.space if space is None else space
     if space is None:
         raise InvalidInput("space", "none, and the model has none", "the states of the model")

@@ -12,7 +12,7 @@ steps some 2·sqrt(T) rows are held, and the rest is made again when it is neede
 moves apart; the path is the likeliest over all moves, those between observations too. A chain may move by another
 matrix at every step (``predecessors_at(t)``); one matrix is the usual schedule.
 
-Proof: docs/proofs/support.md.
+Proofs: docs/proofs/support.md, docs/proofs/secrets.md.
 """
 
 from __future__ import annotations
@@ -78,9 +78,26 @@ class Belief:
 
     @classmethod
     def initial(cls, model: MarkovModel) -> Belief:
-        """The model's initial distribution: of t = 0 if the model starts "before", of t = 1 if "at"."""
+        """The model's initial distribution: of t = 0 if the model starts "before", of t = 1 if "at".
+
+        Of a model with secrets a `SecretBelief`.
+        """
         support = model.support_at_start
-        return cls(_logs_of(model.initial, support), support)
+        latent = cls(_logs_of(model.initial, support), support)
+        return latent if model.secrets is None else SecretBelief(latent, model.secrets, model.n_secrets)
+
+    @property
+    def latent(self) -> Belief:
+        """The belief about the model's own states, which moves; itself where these are what is hidden."""
+        return self
+
+    def of_latent(self, latent: Belief) -> Belief:
+        """Another belief about the same model's states as one of this kind."""
+        return latent
+
+    def lifted(self, values: Any) -> Any:
+        """Values (..., S) of secrets as those of the model's own states (..., N)."""
+        return values
 
     @property
     def support(self) -> BoolArray:
@@ -184,6 +201,55 @@ class Belief:
 
     def __repr__(self) -> str:
         return f"Belief({int(self._support.sum())} of {self.n_states} states possible)"
+
+
+class SecretBelief(Belief):
+    """A belief about secrets (S,): what one about the latent states of a model says of them. Immutable.
+
+    Answers tell of secrets, so they weigh all latent states of a secret alike; moves are those of latent states. The
+    probability of a secret is the sum over its latent states in their order.
+    """
+
+    __slots__ = ("_latent", "_secrets")
+
+    def __init__(self, latent: Belief, secrets: IntArray, n_secrets: int) -> None:
+        self._latent, self._secrets = latent, secrets
+        support = np.zeros(n_secrets, dtype=np.bool_)
+        support[secrets[latent.support]] = True
+        self._support, self._row, self._logs = fixed(support), None, None
+        if latent.row is not None:
+            self._row = fixed(np.asarray(np.bincount(secrets, weights=latent.row, minlength=n_secrets), np.float64))
+        else:
+            logs = np.full(n_secrets, -np.inf)
+            np.logaddexp.at(logs, secrets, latent.log_probability)
+            self._logs, self._row = fixed(logs), _row_of(logs, support)
+
+    @property
+    def latent(self) -> Belief:
+        return self._latent
+
+    def of_latent(self, latent: Belief) -> Belief:
+        return SecretBelief(latent, self._secrets, self.n_states)
+
+    def lifted(self, values: Any) -> Any:
+        return np.take(values, self._secrets, axis=-1)
+
+    def predict(self, model: MarkovModel, t: int) -> Belief:
+        return self.of_latent(self._latent.predict(model, t))
+
+    def predict_many(self, model: MarkovModel, t: int, steps: int) -> Belief:
+        return self.of_latent(self._latent.predict_many(model, t, steps))
+
+    def condition(self, log_likelihood: Any, support: States = None) -> Belief:
+        likelihood = np.asarray(log_likelihood, dtype=np.float64)
+        if likelihood.shape != self._support.shape:
+            raise InvalidInput("log_likelihood", f"shape {likelihood.shape}", f"({self.n_states},)")
+        remaining = state_mask(support, self.n_states, "support")
+        return self.of_latent(self._latent.condition(self.lifted(likelihood), self.lifted(remaining)))
+
+    def weighted(self, likelihood: FloatArray, support: BoolArray) -> Belief | None:
+        latent = self._latent.weighted(self.lifted(likelihood), self.lifted(support))
+        return None if latent is None else self.of_latent(latent)
 
 
 def _logs_of(row: FloatArray, support: BoolArray) -> FloatArray:

@@ -8,6 +8,10 @@ exclusion is decided by structure. So a zero is never stored, and anything store
 A model may have a *jump* (`dphmm.markov.stochastic`) beside M: then every move is possible, and only what says so
 reads M by itself.
 
+A model may have *secrets*: then its states are latent, and what is answered and hidden of latent state x is its secret
+``secrets[x]``. The chain moves over latent states; releases are planned on secrets. A chain of second order has pairs
+of places as latent states, and the later place as their secret. Source: docs/proofs/secrets.md.
+
 State i is *absorbing* if M[i, i] = 1. A *closed class* is a set of states that can all reach each other and
 that no move leaves: with several of them, the class a subject ends in is for ever told apart from the others
 by the support.
@@ -124,7 +128,7 @@ def couples_along_radius(model: MarkovModel) -> bool | None:
     Source: docs/proofs/couplings.md.
     """
     space, jump = model.space, model.jump
-    if not isinstance(space, Grid) or min(space.columns, space.rows) < 5:
+    if model.secrets is not None or not isinstance(space, Grid) or min(space.columns, space.rows) < 5:
         return None
     if space.n_states != space.columns * space.rows:
         return None
@@ -276,6 +280,8 @@ class MarkovModel:
     provenance : JSON-able record of where the model is from. ``{"method": "given"}`` by default.
     jump : a probability, or a `Jump`: at each step the chain jumps with it to any state alike (or by the law of the
         `Jump`), whatever ``transition`` says. Then no move is impossible. 0 or None for none.
+    secrets : (N,) the secret of each latent state, numbers 0..S-1 that all occur; ``space`` has the secrets then. None
+        where each state is its own secret. Only secrets are hidden, not what else a latent state says.
 
     Raises InvalidInput, naming row and value.
 
@@ -294,13 +300,17 @@ class MarkovModel:
         start: str = "before",
         provenance: dict[str, Any] | None = None,
         jump: Jump | float | str | None = None,
+        secrets: Any = None,
     ) -> None:
         checked = stochastic_matrix(transition)
         self.n_states: int = checked.matrix.shape[0]
         self.initial: FloatArray = distribution(initial, self.n_states)
         self.start = one_of(start, ("before", "at"), "start")
         self.step = checked_step(step)
-        check_space(space, self.n_states)
+        self.secrets = _secrets(secrets, self.n_states)
+        #: S, the number of secrets: of states where each is its own.
+        self.n_secrets: int = self.n_states if self.secrets is None else int(self.secrets.max()) + 1
+        check_space(space, self.n_secrets)
         self.space = space
         self._provenance = _json({"method": "given"} if provenance is None else provenance)
         self.jump = _jump(jump, self.n_states)
@@ -313,13 +323,31 @@ class MarkovModel:
 
     @cached_property
     def occupancy_weights(self) -> IntArray | None:
-        """How often people are in each state (N,), of all 2**32 times: its initial distribution where that is one.
+        """How often people are in each secret (S,), of all 2**32 times: its initial distribution where that is one.
 
         None where it is not: a long-run law is no substitute, for a few absorbing states may own all of it.
         """
         if self.provenance.get("initial") != "occupancy":
             return None
-        return np.rint(self.initial * 2.0**32).astype(np.int64)
+        return np.rint(self.summed(self.initial) * 2.0**32).astype(np.int64)
+
+    def secrets_among(self, possible: BoolArray) -> BoolArray:
+        """The secrets (S,) of the latent states of a mask (N,)."""
+        if self.secrets is None:
+            return possible
+        found = np.zeros(self.n_secrets, dtype=np.bool_)
+        found[self.secrets[possible]] = True
+        return found
+
+    def summed(self, weights: FloatArray) -> FloatArray:
+        """The sums (S, ...) over the latent states of each secret, in their order, of weights (N, ...)."""
+        if self.secrets is None:
+            return weights
+        if weights.ndim == 1:
+            return np.asarray(np.bincount(self.secrets, weights=weights), dtype=np.float64)
+        members = sparse.csr_array((np.ones(self.n_states), (self.secrets, np.arange(self.n_states))))
+        sums: FloatArray = members @ weights.reshape(self.n_states, -1)
+        return sums.reshape(-1, *weights.shape[1:])
 
     @classmethod
     def fit(cls, sequences: Any, n_states: int, **options: Any) -> MarkovModel:
@@ -427,10 +455,15 @@ class MarkovModel:
 
     def starting(self, start: str) -> MarkovModel:
         """The model with its initial distribution taken as of "before", or "at", the first step; no space, no step."""
-        return self if self.start == start else MarkovModel(self.initial, self.matrix, start=start, jump=self.jump)
+        if self.start == start:
+            return self
+        return MarkovModel(self.initial, self.matrix, start=start, jump=self.jump, secrets=self.secrets)
 
     def beginning(self, initial: Any, field: str = "initial") -> MarkovModel:
         """The same model of somebody who is known to begin elsewhere: at a state, or with probabilities (N,).
+
+        Of a model with secrets the number is that of a secret: the latent states of it are then as likely as the model
+        has them at the start, all alike where it has none there. Probabilities are those of latent states.
 
         What is known is public, as all of a model is; ``start`` says whether it is of the first step or the one before.
         Raises InvalidInput naming ``field`` for a state that there is not, and for what is no distribution.
@@ -440,9 +473,9 @@ class MarkovModel:
         """
         given = initial
         if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-            if not 0 <= given < self.n_states:
-                raise InvalidInput(field, int(given), f"a state, 0 to {self.n_states - 1}, or probabilities")
-            given = np.eye(1, self.n_states, int(given))[0]
+            if not 0 <= given < self.n_secrets:
+                raise InvalidInput(field, int(given), f"a state, 0 to {self.n_secrets - 1}, or probabilities")
+            given = self._at(int(given))
         # What follows from the matrix alone is shared.
         _ = self._predecessors
         other = copy.copy(self)
@@ -452,8 +485,16 @@ class MarkovModel:
         other.initial.setflags(write=False)
         return other
 
+    def _at(self, secret: int) -> FloatArray:
+        """The law (N,) of who is known to be at a secret."""
+        if self.secrets is None:
+            return np.asarray(np.eye(1, self.n_states, secret)[0])
+        alike = (self.secrets == secret).astype(np.float64)
+        law = self.initial * alike if (self.initial * alike).any() else alike
+        return np.asarray(law / law.sum())
+
     def _with(self, jump: Jump | None, provenance: dict[str, Any]) -> MarkovModel:
-        facts: dict[str, Any] = {"space": self.space, "step": self.step, "start": self.start}
+        facts: dict[str, Any] = {"space": self.space, "step": self.step, "start": self.start, "secrets": self.secrets}
         return MarkovModel(self.initial, self.matrix, **facts, provenance=provenance, jump=jump)
 
     @property
@@ -504,7 +545,7 @@ class MarkovModel:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of initial, structure, values, jump, start and step; the space has its own."""
+        """SHA-256 (hex) of initial, structure, values, jump, secrets, start and step; the space has its own."""
         header = {
             "model": 1,
             "n": self.n_states,
@@ -514,6 +555,8 @@ class MarkovModel:
         }
         if self.jump is not None:
             header["jump"] = self.jump.rate
+        if self.secrets is not None:
+            header["secrets"] = self.n_secrets
         digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
         for array, kind in (
             (self.initial, "<f8"),
@@ -524,19 +567,28 @@ class MarkovModel:
             digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
         if self.jump is not None:
             digest.update(np.ascontiguousarray(self.jump.into, dtype="<f8").tobytes())
+        if self.secrets is not None:
+            digest.update(self.secrets.astype("<i8").tobytes())
         return digest.hexdigest()
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for a careful reader: absorbing, closed, unreachable, rescaled, not private."""
-        if self.jump is not None:
-            return tuple(said for said in (_rescaled(*self._rescaled), _not_private(self.provenance)) if said)
+        """Sentences for a careful reader: absorbing, closed, unreachable, rescaled, not private, not hidden."""
+        if self.jump is not None or self.secrets is not None:
+            # States that a remark names are secrets, and these remarks are about latent states.
+            closed = "" if self.jump is not None else _closed(self.matrix)
+            hidden = "" if self.secrets is None else _secrets_alone(self.n_states, self.n_secrets)
+            every = (_rescaled(*self._rescaled), closed, _not_private(self.provenance), hidden)
+            return tuple(said for said in every if said)
         return remarks(self.transition, self.support_at_start, self._rescaled, self.provenance)
 
     def __repr__(self) -> str:
         step = "" if self.step is None else f", step={self.step} s"
         jump = "" if self.jump is None else f" and a jump of {self.jump.rate:g}"
-        size = f"{self.n_states} states, {self.n_transitions} transitions{jump}"
+        states = f"{self.n_states} states"
+        if self.secrets is not None:
+            states = f"{self.n_states} latent states of {self.n_secrets} secrets"
+        size = f"{states}, {self.n_transitions} transitions{jump}"
         return f"MarkovModel({size}, start={self.start!r}{step})"
 
     @cached_property
@@ -562,6 +614,32 @@ def _jump(given: Jump | float | str | None, n_states: int) -> Jump | None:
     if given is None or (not isinstance(given, bool) and given in (0, "0")):
         return None
     return Jump.of(given, n_states)
+
+
+def _secrets(given: Any, n_states: int) -> IntArray | None:
+    """The secrets (N,) of latent states; None where each is its own. Raises InvalidInput for what is no such map."""
+    if given is None:
+        return None
+    secrets = np.asarray(given)
+    if secrets.shape != (n_states,) or secrets.dtype.kind not in "iu":
+        came = f"an array of shape {secrets.shape} and type {secrets.dtype}"
+        raise InvalidInput("secrets", came, f"({n_states},) whole numbers, one per state")
+    if int(secrets.min()) < 0:
+        raise InvalidInput("secrets", int(secrets.min()), "numbers from 0")
+    different = np.unique(secrets)
+    if len(different) <= int(different[-1]):
+        missing = int(np.setdiff1d(np.arange(len(different) + 1), different)[0])
+        raise InvalidInput("secrets", f"none of {missing}", "each number from 0 to the largest at least once")
+    own = secrets.astype(np.int64)
+    own.setflags(write=False)
+    return None if np.array_equal(own, np.arange(n_states)) else own
+
+
+def refuse_secrets(model: MarkovModel, door: str) -> None:
+    """Raises InvalidInput for a model with secrets where ``door`` takes states for what is hidden."""
+    if model.secrets is not None:
+        came = f"{model.n_states} latent states of {model.n_secrets} secrets"
+        raise InvalidInput("model", came, f"a model without secrets: {door} does not tell the two apart yet")
 
 
 def _check_time(t: int) -> None:
@@ -648,6 +726,13 @@ def _unreachable(transition: Any, start: BoolArray) -> str:
     if len(never) == 0:
         return ""
     return f"{many(len(never), 'state')} ({some(never)}) that no path from the initial distribution reaches"
+
+
+def _secrets_alone(states: int, secrets: int) -> str:
+    return (
+        f"{states} latent states of {secrets} secrets: releases hide secrets alone, not what else a latent state says, "
+        "such as the place before"
+    )
 
 
 def _not_private(provenance: dict[str, Any]) -> str:

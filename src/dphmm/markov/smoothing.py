@@ -28,6 +28,8 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 KEPT = 2**23
 #: So few people or so many stand side by side, and none with a gap so long that what moves through it may settle.
 _FEWEST, _MOST, _LONG = 8, 32, 1024
+#: States within this share of the likeliest are as likely.
+_TIE = 1e-12
 #: Paths that floats do not hold weigh at most so much beside the others.
 DOUBT = 1e-13
 
@@ -50,7 +52,7 @@ class Observed(NamedTuple):
 
 
 class Posteriors(NamedTuple):
-    """The states of each step given all observations (T,).
+    """The states of each step given all observations (T,); the secrets of a model that has some.
 
     ``mean`` (T, d): of points; ``state``: the likeliest one, of ties within 1e-12 the lowest; ``probability``: its own.
     ``log_likelihood``: of all observations together, up to factors of their rows. Empty unless they were asked for,
@@ -75,7 +77,7 @@ def smooth(
     entered: bool = False,
     block: int | None = None,
 ) -> list[Posteriors]:
-    """The posteriors of each, which company changes by no more than rounding; ``points`` (N, d) are those of means.
+    """The posteriors of each, which company changes by no more than rounding; ``points`` (S, d) are those of means.
 
     ``block``: steps held at a time, chosen by default. Raises InvalidInput for an observation that no possible state
     allows.
@@ -93,8 +95,8 @@ def smooth(
 
 
 def marginals(model: MarkovModel, one: Observed) -> FloatArray:
-    """The marginals (T, N) of one person."""
-    return smooth(model, [one], np.empty((model.n_states, 0)), marginals=True)[0].marginals
+    """The marginals (T, S) of one person."""
+    return smooth(model, [one], np.empty((model.n_secrets, 0)), marginals=True)[0].marginals
 
 
 def _groups(model: MarkovModel, people: Sequence[Observed]) -> Iterator[list[int]]:
@@ -159,15 +161,22 @@ class _Together:
     def smoothed(self, points: FloatArray, marginals: bool, entered: bool) -> tuple[list[Posteriors], BoolArray]:
         """The posteriors of each person, and whether all that counts was held (n,)."""
         n_states, total, n = self._model.n_states, int(self._begins[-1]), len(self._people)
+        secrets = self._model.secrets
+        points = points if secrets is None else points[secrets]
         mean, state, probability = np.empty((total, points.shape[1])), np.empty(total, np.int64), np.empty(total)
-        whole = np.empty((total if marginals else 0, n_states))
+        whole = np.empty((total if marginals else 0, self._model.n_secrets))
         visits = np.zeros((n_states if entered else 0, n))
         logs, least = np.empty(total), np.full(n, np.inf)
         for places, block, (totals, tops, means, states) in self._blocks_from_the_last(points, visits):
             here = places >= 0
+            weights = block.alpha
+            if secrets is not None:
+                weights = self._model.summed(weights.transpose(1, 0, 2)).transpose(1, 0, 2)
+                tops = weights.max(axis=1)
+                states = (weights >= (1.0 - _TIE) * tops[:, None]).argmax(axis=1)
             with np.errstate(divide="ignore", invalid="ignore"):
                 if marginals:
-                    whole[places[here]] = (block.alpha / totals[:, None]).transpose(0, 2, 1)[here]
+                    whole[places[here]] = (weights / totals[:, None]).transpose(0, 2, 1)[here]
                 mean[places[here]] = (means / totals[:, None]).transpose(0, 2, 1)[here]
                 probability[places[here]] = np.minimum(1.0, (tops / totals)[here])
                 logs[places[here]] = ((block.sums if self._logged else np.log(block.sums)) + block.log_factors)[here]

@@ -188,9 +188,16 @@ class Categorical(CliqueGraph):
 
 @registered
 class Transition(CliqueGraph):
-    """States are neighbours iff some state can move to both: one clique per source row, all rows of the matrix."""
+    """States are neighbours iff some state can move to both: one clique per source row, all rows of the matrix.
+
+    ``order``: what counts as one source of a model with secrets, a secret (1) or a latent state (2); else None.
+    """
 
     kind: ClassVar[str] = "transition"
+
+    def __init__(self, n_states: int, indptr: IntArray, indices: IntArray, order: int | None = None) -> None:
+        super().__init__(n_states, indptr, indices)
+        self.order = order
 
     def describe(self) -> dict[str, Any]:
         # Where the moves are is the model's to keep; their hash says whether a model has the same.
@@ -198,13 +205,14 @@ class Transition(CliqueGraph):
             "kind": self.kind,
             "n_states": self.n_states,
             "moves": hashlib.sha256((array_hash(self.indptr) + array_hash(self.indices)).encode()).hexdigest(),
+            **({} if self.order is None else {"order": self.order}),
         }
 
     @classmethod
     def from_description(cls, description: dict[str, Any], space: Any, model: Any) -> Transition:
         if model is None:
             raise InvalidInput("model", None, "the model of the transition policy")
-        built = transition(model)
+        built = transition(model, description.get("order", 1))
         if built.describe() != description:
             found = str(built.describe()["moves"])[:16]
             raise InvalidInput("model", f"moves with hash {found}", f"{str(description.get('moves'))[:16]}")
@@ -236,13 +244,20 @@ def categorical(labels: Sequence[Any] | NDArray[Any]) -> Categorical:
     return Categorical(categories)
 
 
-def transition(model: Any) -> Transition:
+def transition(model: Any, order: int = 1) -> Transition:
     """The policy in which two states are neighbours iff one state can move to both (Gtrs, Section 4.2).
+
+    Of a model with secrets two secrets are neighbours iff one secret (``order`` 1), or one latent state (2), can be
+    followed by both: of a chain of second order one place, or one place and the place before. 2 joins no more than 1.
 
     ``model`` : a MarkovModel, anything with ``.transition``, or the matrix itself (N, N), dense or
     scipy.sparse. Explicit zeros are no moves. Raises InvalidInput for a matrix that is not square, or entries
-    NaN or negative.
+    NaN or negative, and for an order of 2 where each state is its own secret.
     """
+    secrets = getattr(model, "secrets", None)
+    if isinstance(order, bool) or order not in (1, 2) or (order == 2 and secrets is None):
+        expected = "1" if secrets is None else "1, from a secret, or 2, from a latent state"
+        raise InvalidInput("order", order, expected)
     matrix = sparse.csr_array(getattr(model, "transition", model))
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise InvalidInput("transition", f"a matrix of shape {matrix.shape}", "a square one")
@@ -252,8 +267,15 @@ def transition(model: Any) -> Transition:
     if not (matrix.data >= 0).all():
         raise InvalidInput("transition", "a negative entry or NaN", "probabilities")
     matrix.eliminate_zeros()
-    matrix.sort_indices()
-    return Transition(matrix.shape[0], matrix.indptr, matrix.indices)
+    if secrets is None:
+        matrix.sort_indices()
+        return Transition(matrix.shape[0], matrix.indptr, matrix.indices)
+    n = len(secrets)
+    members = sparse.csr_array((np.ones(n), (np.arange(n), secrets)))
+    followed = (matrix > 0).astype(np.float64) @ members
+    followed = sparse.csr_array(followed if order == 2 else members.T @ followed)
+    followed.sort_indices()
+    return Transition(followed.shape[1], followed.indptr, followed.indices, order)
 
 
 def array_hash(array: NDArray[Any]) -> str:

@@ -42,7 +42,14 @@ def first_guess(q: FloatArray, model: MarkovModel, space: StateSpace) -> FloatAr
     """Flows (N, N) to start from: q of both states, less the farther they are apart."""
     points = space.own_answers
     apart = space.distances(points[:, None], points[None])
-    step = float(q @ np.asarray(model.matrix_at(1).multiply(apart).sum(axis=1)).ravel())
+    if model.secrets is None:
+        step = float(q @ np.asarray(model.matrix_at(1).multiply(apart).sum(axis=1)).ravel())
+    else:
+        # The latent states of a secret alike: it is only where to start from.
+        moves, own = model.matrix_at(1).tocoo(), model.secrets
+        before, after = moves.coords
+        share = (q / np.bincount(own))[own]
+        step = float((share[before] * moves.data) @ apart[own[before], own[after]])
     # Of a model that never moves, every two states are alike far.
     scale = step if step > 0 else max(1.0, float(apart.max()))
     guess = q[:, None] * q[None] * np.exp(-apart / scale)

@@ -271,7 +271,7 @@ def public_starts(model: MarkovModel) -> list[FloatArray]:
 
     Of an occupancy a hundredth is even, so that people may be where the model has none.
     """
-    even, weights = np.full(model.n_states, 1.0 / model.n_states), model.occupancy_weights
+    even, weights = np.full(model.n_secrets, 1.0 / model.n_secrets), model.occupancy_weights
     return [even] if weights is None else [even, 0.01 * even + 0.99 * weights / weights.sum()]
 
 
@@ -280,7 +280,7 @@ def public_guess(model: MarkovModel) -> FloatArray:
 
     Half of it is even, half is the occupancy of the model where its initial distribution is one.
     """
-    even = np.full(model.n_states, 1.0 / model.n_states)
+    even = np.full(model.n_secrets, 1.0 / model.n_secrets)
     weights = model.occupancy_weights
     return even if weights is None else 0.5 * even + 0.5 * weights / weights.sum()
 

@@ -25,7 +25,7 @@ from dphmm.audit.check import require_confirmed
 from dphmm.audit.released import ReleasedFile
 from dphmm.audit.replay import number_of
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.markov.model import MarkovModel
+from dphmm.markov.model import MarkovModel, refuse_secrets
 from dphmm.markov.smoothing import KEPT
 from dphmm.planning import LONGER, World, block_length, work_of
 from dphmm.policy.graph import PolicyGraph
@@ -229,6 +229,7 @@ def read_report(
     if not isinstance(released, (str, os.PathLike)):
         expected = "the path of a released file, which has its privacy statement beside it"
         raise InvalidInput("released", f"a {type(released).__name__}", expected)
+    refuse_secrets(model, "report")
     path, space = Path(released), model.space
     checked_title(title)
     if space is None:

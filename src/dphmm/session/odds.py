@@ -114,9 +114,9 @@ class EventWatch:
     """The odds of one event for many subjects whose releases were made under one setting."""
 
     def __init__(self, setting: Setting, event: PathEvent, subjects: Subjects | None = None) -> None:
-        if len(event.states) != setting.model.n_states:
+        if len(event.states) != setting.space.n_states:
             came = f"{len(event.states)} states"
-            raise InvalidInput("event", came, f"{setting.model.n_states}, the states of the model")
+            raise InvalidInput("event", came, f"{setting.space.n_states}, the states of the model")
         self._setting, self._event = setting, event
         self._smoother = Smoother(setting, subjects)
         self._priors: dict[tuple[int, int], Odds] = {}
@@ -133,8 +133,8 @@ class EventWatch:
         long after the last answer.
         """
         first, last = window or (self._event.first, self._event.last)
-        event = PathEvent(self._event.states, first, last, self._event.always)
         model, start = self._setting.model, self._setting.first().prior
+        event = PathEvent(start.lifted(self._event.states), first, last, self._event.always)
         steps = self._smoother.observed(published, beside)
         check_gap(max(0, last - int(steps.t[-1])))
         plans = steps.plans
@@ -160,7 +160,7 @@ def path_loss(
 
     Source: docs/proofs/paths.md.
     """
-    n, observed = smoother.model.n_states, smoother.observed(published, beside)
+    n, observed = smoother.setting.space.n_states, smoother.observed(published, beside)
     for name, path in (("one", one), ("other", other)):
         if len(path) < observed.t[-1]:
             expected = f"{int(observed.t[-1])}, a state for every step up to the last answer"
@@ -183,14 +183,14 @@ class _Answer(NamedTuple):
 
 
 class _Paths:
-    """Log-weights (N,) of all paths so far by their state now: ``open`` ones, and those that are ``closed``.
+    """Log-weights (N,) of all paths so far by the model's state now: ``open`` ones, and those that are ``closed``.
 
     Closed paths have been in one of the states that close a path, in the window.
     """
 
     def __init__(self, model: MarkovModel, start: Belief) -> None:
         self._columns = model.predecessors_at(1)
-        self.open: FloatArray = start.log_probability.copy()
+        self.open: FloatArray = start.latent.log_probability.copy()
         self.closed: FloatArray = np.full(model.n_states, -np.inf)
 
     def close(self, states: BoolArray) -> None:

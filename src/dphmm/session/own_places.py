@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dphmm.markov.model import MarkovModel
+from dphmm.markov.model import MarkovModel, refuse_secrets
 from dphmm.markov.smoothing import Observed, smooth
 from dphmm.markov.stochastic import Jump, fixed
 from dphmm.types import BoolArray, FloatArray
@@ -52,6 +52,7 @@ class Person(NamedTuple):
 
 def public_base(model: MarkovModel) -> FloatArray:
     """The public law (N,) of places: half even, half the occupancy of the model, where its start is one."""
+    refuse_secrets(model, "learning of own places")
     even, weights = np.full(model.n_states, 1.0 / model.n_states), model.occupancy_weights
     return even if weights is None else 0.5 * even + 0.5 * weights / weights.sum()
 

@@ -384,18 +384,18 @@ def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
 
     Nothing is kept for a second answer but of a table: with a plan of its own at every step there is none.
     """
-    law = plan.mechanism.float_law
-    if prior.row is None:
+    law, latent = plan.mechanism.float_law, prior.latent
+    if latent.row is None:
         return None
     if law is None:
         listed = likelihood_of(plan)
         weights = None if listed is None else listed.at(z)
         return None if weights is None else prior.weighted(weights, plan.still_possible(z))
-    seen, n = plan.constraint, prior.n_states
+    seen, n = plan.constraint, latent.n_states
     posterior, remaining = np.empty(n), np.empty(n, dtype=np.bool_)
-    released = plan.lattice, seen.support, seen.plan_states, seen.surrogate
-    fits = _kernels.filter.update(prior.row, prior.support, z, *released, law, _ROOM, posterior, remaining)
-    return Belief.of_row(posterior, remaining) if fits else None
+    released = plan.lattice, prior.lifted(seen.support), seen.plan_states, prior.lifted(seen.surrogate)
+    fits = _kernels.filter.update(latent.row, latent.support, z, *released, law, _ROOM, posterior, remaining)
+    return prior.of_latent(Belief.of_row(posterior, remaining)) if fits else None
 
 
 class Position(NamedTuple):

@@ -32,14 +32,16 @@ class PlanSchedule:
         self._setting = setting
         self.start = setting.first()
         self._numbers: dict[bytes, int] = {}
+        #: The latent states that are possible, and their secrets, which are planned on.
         self._supports: list[BoolArray] = []
+        self._planned: list[BoolArray] = []
         self._steps: list[int] = []
         self._period = 0
         self._others: dict[tuple[bytes, str], int] = {(b"", ""): 0}
         self._given: list[tuple[IntArray, StepChoice | None]] = [(NO_PARTNERS, None)]
         self._plans: OrderedDict[int, Plan] = OrderedDict()
         self._lock = threading.Lock()
-        self._append(self.start.prior.support)
+        self._append(self.start.prior.latent.support)
 
     def numbers(self, t: IntArray) -> IntArray:
         """The number of the plan of each step (n,), for a subject without other queries."""
@@ -76,12 +78,12 @@ class PlanSchedule:
         return self.beside(number, recorded_joint_edges(record), self._setting.choice_of(record))
 
     def support(self, t: int) -> BoolArray:
-        """The states (N,) that are possible at a step."""
-        return self._supports[self.number(t)]
+        """The secrets (S,) that are possible at a step."""
+        return self._planned[self.number(t)]
 
     def support_of(self, number: int) -> BoolArray:
-        """The states (N,) that are possible under a plan."""
-        return self._supports[number & (1 << _SUPPORT_BITS) - 1]
+        """The secrets (S,) that are possible under a plan."""
+        return self._planned[number & (1 << _SUPPORT_BITS) - 1]
 
     def plan(self, number: int) -> Plan:
         """The plan of a number, which is made when it is first asked for. Raises as the planner does."""
@@ -121,4 +123,5 @@ class PlanSchedule:
         if key not in self._numbers:
             self._numbers[key] = len(self._supports)
             self._supports.append(support)
+            self._planned.append(self._model.secrets_among(support))
         self._steps.append(self._numbers[key])

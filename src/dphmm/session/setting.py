@@ -388,8 +388,9 @@ def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace
     for name, given, kind in kinds:
         if not isinstance(given, kind):
             raise InvalidInput(name, type(given).__name__, f"a {kind.__name__}")
-    if not model.n_states == policy.n_states == space.n_states:
-        came = f"{model.n_states} states in the model, {policy.n_states} in the policy, {space.n_states} in the space"
+    if not model.n_secrets == policy.n_states == space.n_states:
+        states = f"{model.n_secrets} {'states' if model.secrets is None else 'secrets'}"
+        came = f"{states} in the model, {policy.n_states} in the policy, {space.n_states} in the space"
         raise InvalidInput("space", came, "the same number in all three")
     maps = isinstance(space, MapSpace) and isinstance(model.space, MapSpace)
     if maps and model.space is not None and model.space.unmerged.digest != space.unmerged.digest:

@@ -69,7 +69,8 @@ class SmoothedSteps:
 
     ``mean`` (n, d): the posterior mean answer, the estimate of least expected squared error. ``state``: the likeliest
     state of each step by itself (ties within 1e-12 to the lowest number), ``probability``: how likely. Where they were
-    asked for, ``path``: the states of the single likeliest path (Viterbi), and ``marginals`` (n, N).
+    asked for, ``path``: the states of the single likeliest path (Viterbi), and ``marginals`` (n, N). Of a model with
+    secrets all of these are secrets; the likeliest path is one of latent states, and these are its secrets.
     """
 
     mean: FloatArray
@@ -263,20 +264,22 @@ def _smoothed(
     posteriors = smooth(model, observed, setting.space.own_answers, marginals=marginals)
     for (t, steps), one, said in zip(people, observed, posteriors, strict=True):
         way = likeliest_path(one.chain(model), one.prior, steps, t=one.t) if path else None
+        if way is not None and model.secrets is not None:
+            way = model.secrets[way]
         found = SmoothedSteps(said.mean, said.state, said.probability, way, said.marginals if marginals else None)
         yield found if isinstance(steps, Steps) else found.at(np.searchsorted(steps.t, t))
 
 
 def observed_of(steps: Steps | JointSteps) -> Observed:
     """A subject's answers beside the belief before the first."""
-    return Observed(steps.prior, steps, int(steps.t[0]))
+    return Observed(steps.prior.latent, steps, int(steps.t[0]))
 
 
 def _share_rows(people: Sequence[Steps]) -> None:
     """Make the likelihoods of people with the same plans together, where they are few enough to be kept."""
     alike: dict[int, list[Steps]] = {}
     for steps in people:
-        if steps.whole is None and len(steps.t) * steps.prior.n_states <= KEPT:
+        if steps.whole is None and len(steps.t) * steps.prior.latent.n_states <= KEPT:
             plans = steps.made_again
             alike.setdefault(id(plans.schedule if isinstance(plans, SharedPlans) else plans), []).append(steps)
     for some in alike.values():
@@ -326,7 +329,7 @@ class OwnPlans:
 
     def at(self, step: int) -> Plan:
         """The plan of the n-th answer."""
-        n, choice = self.setting.model.n_states, self.choices[step]
+        n, choice = self.setting.space.n_states, self.choices[step]
         support, plan_set = (np.unpackbits(bits, count=n).astype(np.bool_) for bits in self.sets[step])
         return self.setting.under(choice).planner.plan(support, plan_set, NO_PARTNERS, choice)
 
@@ -352,7 +355,7 @@ class Steps:
         return [(int(self.t[n]), self.made_again.at(n)) for n in np.flatnonzero(self.asked).tolist()]
 
     def rows(self, first: int, last: int) -> Rows:
-        """How likely each state makes the answers first..last."""
+        """How likely each state of the model makes the answers first..last."""
         if self.whole is None:
             return _rows_of([(self, first, last)])[0]
         return Rows(self.whole.values, self.whole.logged, self.whole.which[first:last])
@@ -378,8 +381,9 @@ def _rows_of(parts: Sequence[tuple[Steps, int, int]]) -> list[Rows]:
             values.append(rows.values)
             logged.append(rows.logged)
             count += len(rows.values)
-    n_states = parts[0][0].prior.n_states
-    table = np.concatenate(values or [np.empty((0, n_states))]), np.concatenate(logged or [np.zeros(0, np.bool_)])
+    prior = parts[0][0].prior
+    table = np.concatenate(values or [np.empty((0, prior.n_states))]), np.concatenate(logged or [np.zeros(0, np.bool_)])
+    table = prior.lifted(table[0]), table[1]
     return [Rows(*table, own) for own in np.split(which, np.cumsum(sizes)[:-1])]
 
 
@@ -473,16 +477,15 @@ class JointSteps:
         self.asked = np.array([len(answers) > 0 for answers in self._answers], dtype=np.bool_)
 
     def rows(self, first: int, last: int) -> Rows:
-        """How likely each state makes all answers of the steps first..last, in logs."""
-        n = self.prior.n_states
-        values = np.zeros((last - first, n))
+        """How likely each state of the model makes all answers of the steps first..last, in logs."""
+        values = np.zeros((last - first, self.prior.n_states))
         for place, answers in enumerate(self._answers[first:last]):
             for plan, published, row in answers:
                 own = likelihood_rows(plan, published.z[row : row + 1])
                 if np.isneginf(own.values.max()):
                     raise _impossible(published.at(int(published.t[row])))
                 values[place] += own.logs[0]
-        return Rows(values, np.ones(len(values), dtype=np.bool_), np.arange(len(values)))
+        return Rows(self.prior.lifted(values), np.ones(len(values), dtype=np.bool_), np.arange(len(values)))
 
     @property
     def plans(self) -> list[tuple[int, Plan]]:

@@ -79,7 +79,8 @@ class Stepwise:
         self.paces = setting.paces
         self._setting = setting
         self._ledger = ledger
-        self._blocks = Blocks.of(setting.planner)
+        # Blocks move beliefs about the states that they plan on.
+        self._blocks = Blocks.of(setting.planner) if setting.model.secrets is None else None
         self._schedules: dict[str, Schedule | None] = {}
         #: An origin, and the options of a header with it.
         self._options: tuple[str, str] | None = None
@@ -175,7 +176,7 @@ class Stepwise:
             passed = before.t - 1
             if passed // _SNAPSHOT_EVERY > max(0, past.item(number) - 1) // _SNAPSHOT_EVERY:
                 subject = subjects[number]
-                belief = snapshot_of(before.prior, self._whose(subject, passed))
+                belief = snapshot_of(before.prior.latent, self._whose(subject, passed))
                 transaction.put_snapshot(subject.name, self._setting.query, passed, belief)
 
     def condition(
@@ -322,7 +323,7 @@ class Stepwise:
         if found is None or found[0] >= last:
             return None
         prior = belief_of(found[1], self._whose(subject, found[0]), self._setting.model.n_states)
-        return None if prior is None else Position(found[0] + 1, prior)
+        return None if prior is None else Position(found[0] + 1, self._setting.first().prior.of_latent(prior))
 
     def _whose(self, subject: SubjectState, t: int) -> bytes:
         """Sixteen bytes that a snapshot after step ``t`` begins with: under another session or step it is none."""

@@ -222,6 +222,9 @@ class Model(Part, frozen=True, kw_only=True):
 
     sha256 : Of what the model says, not of its file.
     step_seconds : Its time step; null for a model without one.
+    latent_states : The number of states of its chain, where several of them are of one state of the release, their
+        secret; absent where each is a state of the release. Only secrets are hidden. For a transition policy
+        `policy.parameters.order` says whether states are joined that one secret (1) or one latent state (2) leads to.
     method : How it was made.
     private : Whether it was fitted with differential privacy, as the model's file says; null where the file does not
         say. This is about the people it was fitted on, not those released: false says that these have no protection
@@ -235,6 +238,7 @@ class Model(Part, frozen=True, kw_only=True):
 
     sha256: Sha256
     step_seconds: Positive | None
+    latent_states: Positive | UnsetType = UNSET
     method: str
     private: bool | None
     because: Text | UnsetType = UNSET
@@ -276,6 +280,7 @@ was fitted on no bound holds, because the model itself can show one person's mov
         return cls(
             sha256=model.digest,
             step_seconds=model.step,
+            latent_states=UNSET if model.secrets is None else model.n_states,
             method=str(model.provenance.get("method", "unknown")),
             private=private if isinstance(private, bool) else None,
             because=event.reason if isinstance(event, NotPrivateEvent) else UNSET,
@@ -555,6 +560,9 @@ NOT_PROTECTED = {
     "only indistinguishable from its surrogate, the nearest planned state, and not from its own policy neighbours.",
     "a stronger adversary": "Subjects against an adversary who knows more than the model and these releases, or uses "
     "another model: whoever can exclude more states may leave a state without a neighbour to hide among.",
+    "what a secret leaves out": "What a state of the model says beside the state of the release that it is of, such as "
+    "where a subject was before: of {{ model.latent_states }} states of the model only the state of the release is "
+    "hidden.",
     "more by the mechanism": "{{ mechanism }}",
     "people of a learned model": "The people the model was learned from, beyond the model's own epsilon and delta: for "
     "one of them who is released too, that loss and the costs of the releases add up.",
@@ -768,7 +776,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             varied=UNSET if subjects is None else Varied.of(subjects),
             beginnings=UNSET if subjects is None else Beginnings.of(subjects),
             randomness=Randomness(replayable_rows=published.replayable, words=words),
-            not_protected=unprotected(options.mechanism, model.provenance, whom),
+            not_protected=unprotected(options.mechanism, model.provenance, whom, model.secrets is not None),
         )
 
     @property
@@ -983,9 +991,10 @@ def _is_exact(told: str) -> bool:
         return False
 
 
-def unprotected(mechanism: str, provenance: Mapping[str, Any], whom: Whom) -> list[str]:
-    """Codes of `NOT_PROTECTED`."""
+def unprotected(mechanism: str, provenance: Mapping[str, Any], whom: Whom, secrets: bool = False) -> list[str]:
+    """Codes of `NOT_PROTECTED`; ``secrets``: whether the model has some."""
     told = ["presence", "states no edge joins", "many releases", "impossible moves", "a stronger adversary"]
+    told += ["what a secret leaves out"] * secrets
     told += ["more by the mechanism"] * bool(chosen_kind(mechanism).words.not_protected)
     if provenance.get("private") is True:
         return [*told, "people of a learned model"]

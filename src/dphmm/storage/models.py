@@ -42,6 +42,7 @@ from dphmm.markov.model import MarkovModel, absorbing_states, closed_classes
 from dphmm.markov.stochastic import Jump
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
+from dphmm.types import IntArray
 
 _MEMBERS = 64
 _HASH = re.compile(rb"sha256:([0-9a-f]{64})")
@@ -199,8 +200,9 @@ def _decoded(path: Path, name: str, content: bytes) -> NDArray[Any]:
     return np.ndarray(shape, dtype, content, start, order="F" if header[2] == b"True" else "C")
 
 
-#: Raised whenever an older dphmm could misread a file: 2 is a model with merged states, 3 one with a jump, others 1.
-FORMAT = 3
+#: Raised whenever an older dphmm could misread a file: 2 is a model with merged states, 3 one with a jump, 4 one with
+#: secrets, others 1.
+FORMAT = 4
 _MODEL = ("format", "meta", "initial", "indptr", "indices", "data")
 
 
@@ -226,7 +228,9 @@ def save_model(model: MarkovModel, path: str | os.PathLike[str]) -> None:
         arrays |= {f"space/{name}": np.asarray(array) for name, array in space_arrays.items()}
     number = 2 if model.space is not None and len(model.space.merges) else 1
     if model.jump is not None:
-        meta["jump"], arrays["jump"], number = model.jump.rate, model.jump.into, FORMAT
+        meta["jump"], arrays["jump"], number = model.jump.rate, model.jump.into, 3
+    if model.secrets is not None:
+        arrays["secrets"], number = model.secrets, FORMAT
     write_arrays(Path(path), meta, arrays, number)
 
 
@@ -251,6 +255,7 @@ def load_model(path: str | os.PathLike[str]) -> MarkovModel:
         start=start,
         provenance=provenance,
         jump=_jump(path, arrays),
+        secrets=arrays.get("secrets"),
     )
 
 
@@ -420,9 +425,10 @@ def model_facts(model: MarkovModel) -> dict[str, Any]:
     provenance = model.provenance
     return {
         "possible_moves": model.n_transitions,
+        **({} if model.secrets is None else {"latent_states": model.n_states, "secrets": model.n_secrets}),
         "step_seconds": model.step,
         "start": model.start,
-        "possible_at_start": int(model.support_at_start.sum()),
+        "possible_at_start": int(model.secrets_among(model.support_at_start).sum()),
         "jump": None if model.jump is None else model.jump.rate,
         "absorbing_states": 0 if model.jump is not None else len(absorbing_states(model.matrix)),
         "closed_classes": 1 if model.jump is not None else int(closed_classes(model.matrix).max()) + 1,
@@ -437,7 +443,7 @@ def model_facts(model: MarkovModel) -> dict[str, Any]:
 
 def state_list(model: MarkovModel, space: StateSpace) -> list[dict[str, Any]]:
     """Every state: number, name, answer, on a map latitude and longitude, and whether no move leaves it."""
-    absorbing = set() if model.jump is not None else set(absorbing_states(model.matrix).tolist())
+    absorbing = set() if model.jump is not None else set(_absorbing_secrets(model).tolist())
     states: list[dict[str, Any]] = [
         {"number": number, "name": name, "answer": answer, "absorbing": number in absorbing}
         for number, (name, answer) in enumerate(zip(space.names, space.own_answers.tolist(), strict=True))
@@ -447,6 +453,16 @@ def state_list(model: MarkovModel, space: StateSpace) -> list[dict[str, Any]]:
         for state, lat, lon in zip(states, *(degrees.tolist() for degrees in places), strict=True):
             state |= {"lat": round(lat, 7), "lon": round(lon, 7)}
     return states
+
+
+def _absorbing_secrets(model: MarkovModel) -> IntArray:
+    """States whose only moves are to themselves, increasing; secrets that no move leaves."""
+    if model.secrets is None:
+        return absorbing_states(model.matrix)
+    matrix, left = model.matrix, np.zeros(model.n_secrets, dtype=np.bool_)
+    before = np.repeat(model.secrets, np.diff(matrix.indptr))
+    left[before[before != model.secrets[matrix.indices]]] = True
+    return np.flatnonzero(~left)
 
 
 def by_name(note: str, space: StateSpace | None) -> str:

@@ -54,8 +54,8 @@ class Seen(NamedTuple):
 class Adversary:
     """A method and a chain.
 
-    ``states`` (H,) : the state that each hidden state of the chain is in; None for the states themselves. ``start`` :
-    as of a model; the chain's own by default.
+    ``states`` (H,) : the state that each hidden state of the chain is in; None for the states themselves, or the
+    secrets of a chain that has them. ``start`` : as of a model; the chain's own by default.
     """
 
     name: str
@@ -67,6 +67,8 @@ class Adversary:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise InvalidInput("adversary", self.method, f"one of {', '.join(METHODS)}")
+        if self.states is None and self.chain.secrets is not None:
+            object.__setattr__(self, "states", self.chain.secrets)
         if self.states is not None and len(self.states) != self.chain.n_states:
             came = f"{len(self.states)} states for a chain of {self.chain.n_states}"
             raise InvalidInput("states", came, "the state of every hidden state")
@@ -83,7 +85,8 @@ class Adversary:
         observations = self._observations(seen)
         prior = self._before(seen[0].t)
         if self.method == "smoother":
-            return self._seen(marginals(self.chain, Observed(prior, observations)), n)
+            found = marginals(self.chain, Observed(prior, observations))
+            return found if self.chain.secrets is not None else self._seen(found, n)
         path = likeliest_path(self.chain, prior, observations)
         certain = np.zeros((len(seen), self.chain.n_states))
         certain[np.arange(len(seen)), path] = 1.0
@@ -91,7 +94,7 @@ class Adversary:
 
     def _before(self, t: int) -> Belief:
         """The chain's belief about step t with nothing seen."""
-        initial = Belief.initial(self.chain)
+        initial = Belief.initial(self.chain).latent
         start = self.chain.start if self.start is None else self.start
         moves = t if start == "before" else t - 1
         return initial.predict_many(self.chain, 1 if start == "before" else 2, moves) if moves else initial

@@ -1,0 +1,188 @@
+"""Sessions, tables and simulated people of a model with secrets; doors that do not know secrets refuse them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from dphmm.accounting import MemoryLedger
+from dphmm.errors import InvalidInput
+from dphmm.session.options import Options
+from dphmm.session.setting import Setting
+from dphmm.simulated import ModelGuesses, laws_of_steps, walks
+
+PLACES = 6
+SPACE = dphmm.StateSpace(np.arange(PLACES)[:, None])
+POLICY = dphmm.policy.radius(SPACE, 1)
+CONSTRAINTS = pytest.mark.parametrize("constraint", ["support", "delta=0.2"])
+
+
+def inert():
+    """A chain over pairs of places in a row: who moved goes on in the same direction, more often than not."""
+    pairs = [(a, b) for a in range(PLACES) for b in range(PLACES) if abs(a - b) <= 1]
+    matrix = np.zeros((len(pairs), len(pairs)))
+    for i, (a, b) in enumerate(pairs):
+        for j, (b2, c) in enumerate(pairs):
+            if b == b2:
+                matrix[i, j] = 4.0 if c - b == b - a else 1.0
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    secrets = [b for _, b in pairs]
+    return dphmm.MarkovModel(np.full(len(pairs), 1 / len(pairs)), matrix, space=SPACE, secrets=secrets)
+
+
+MODEL = inert()
+
+
+def session(ledger, **options):
+    given = {"subject": "a", "ledger": ledger, "bits": dphmm.ReplayBits(3), **options}
+    return dphmm.ReleaseSession(MODEL, POLICY, SPACE, 1, **given)
+
+
+@CONSTRAINTS
+def test_a_resumed_session_stands_where_it_was_to_the_bit(constraint):
+    """After more steps than lie between snapshots: the belief of latent states, and the plan of the next step."""
+    ledger = MemoryLedger()
+    whole = session(ledger, constraint=constraint)
+    for t in range(130):
+        whole.release(t % PLACES)
+    again = dphmm.ReleaseSession.resume(ledger, "a", MODEL, POLICY, SPACE, bits=dphmm.ReplayBits(3))
+    assert again.plan.hash == whole.plan.hash
+    assert np.array_equal(again.prior.latent.probability, whole.prior.latent.probability)
+    assert np.array_equal(again.prior.probability, whole.prior.probability)
+    assert np.array_equal(again.estimate().answer, whole.estimate().answer)
+    assert again.prior.n_states == PLACES and again.prior.latent.n_states == MODEL.n_states
+
+
+@CONSTRAINTS
+def test_tables_and_streams_release_under_the_plans_of_sessions(constraint):
+    rows = [(user, step, str((step + ord(user)) % PLACES)) for user in "ab" for step in (1, 2, 3, 6, 7)]
+    table = pd.DataFrame(rows, columns=["user", "step", "state"])
+    ledger = MemoryLedger()
+    released = dphmm.release_many(
+        table, MODEL, POLICY, SPACE, 1, constraint=constraint, ledger=ledger, bits=dphmm.ReplayBits(5)
+    )
+    for user in "ab":
+        alone = session(MemoryLedger(), subject=user, constraint=constraint)
+        resumed = dphmm.ReleaseSession.resume(ledger, user, MODEL, POLICY, SPACE)
+        assert resumed.t == 8
+        if constraint == "support":
+            for step in (1, 2, 3):
+                assert alone.release(0).plan_hash == resumed.released(step).plan_hash
+            alone.skip(2)
+            assert alone.release(0).plan_hash == resumed.released(6).plan_hash
+    smoothed = dphmm.smooth(released, MODEL, POLICY, SPACE, 1, constraint=constraint)
+    assert len(smoothed) == len(rows)
+
+
+def test_a_belief_in_logs_is_the_belief_in_floats():
+    """Where floats do not hold a latent state its secret is summed in logs."""
+    latent = dphmm.Belief(np.full(MODEL.n_states, -np.log(MODEL.n_states)), np.ones(MODEL.n_states, dtype=bool))
+    belief = session(MemoryLedger()).prior.of_latent(latent)
+    logs = np.full(MODEL.n_states, -np.log(MODEL.n_states))
+    logs[0] = -2000.0
+    rare = belief.of_latent(dphmm.Belief(logs - np.logaddexp.reduce(logs), np.ones(MODEL.n_states, dtype=bool)))
+    assert rare.latent.row is None and belief.latent.row is not None
+    assert np.allclose(belief.probability, np.bincount(MODEL.secrets) / MODEL.n_states, rtol=1e-14)
+    kept = np.bincount(MODEL.secrets[1:], minlength=PLACES) / (MODEL.n_states - 1)
+    assert np.allclose(rare.probability, kept, rtol=1e-12) and rare.support.all()
+    weights = np.linspace(0.1, 0.9, PLACES)
+    by_floats = belief.weighted(weights, np.ones(PLACES, dtype=bool))
+    by_logs = belief.condition(np.log(weights))
+    assert np.allclose(by_floats.latent.probability, by_logs.latent.probability, rtol=1e-12)
+
+
+def test_who_is_known_to_begin_at_a_secret_may_be_in_each_of_its_latent_states():
+    begun = MODEL.beginning(2)
+    assert set(np.flatnonzero(begun.initial > 0)) == set(np.flatnonzero(MODEL.secrets == 2))
+    given = session(MemoryLedger(), initial="2")
+    assert given.support.tolist() == [False, True, True, True, False, False]
+    nobody = dphmm.MarkovModel([1.0, 0, 0], np.full((3, 3), 1 / 3), secrets=[0, 1, 1]).beginning(1)
+    assert nobody.initial.tolist() == [0.0, 0.5, 0.5]
+
+
+def test_invented_people_are_at_secrets():
+    """Walks of latent states by their secrets; laws of steps are the sums of the chain's own."""
+    paths = walks(MODEL, 200, 5, np.random.default_rng(1))
+    assert paths.shape == (200, 5) and paths.max() < PLACES
+    assert (np.abs(np.diff(paths, axis=1)) <= 1).all()
+    law = MODEL.initial.copy()
+    for step, found in enumerate(laws_of_steps(MODEL, np.arange(1, 6)), 1):
+        law = law @ MODEL.matrix.toarray()
+        assert np.allclose(found, np.bincount(MODEL.secrets, weights=law), rtol=1e-12), step
+    guesses, off = ModelGuesses(SPACE).at(MODEL, np.arange(1, 4))
+    assert guesses.shape == (3, 1) and (off > 0).all()
+    invented = dphmm.synthesize(MODEL, 3, 4, seed=1)
+    assert set(invented.to_pandas()["state"]) <= set(SPACE.names)
+
+
+def test_a_session_takes_a_space_of_its_secrets():
+    own = dphmm.StateSpace(np.arange(MODEL.n_states)[:, None])
+    with pytest.raises(InvalidInput, match=f"{PLACES} secrets in the model"):
+        Setting.of(MODEL, POLICY, own, 1)
+    with pytest.raises(InvalidInput, match="the same number in all three"):
+        Setting.of(MODEL, dphmm.policy.complete(MODEL.n_states), SPACE, 1)
+
+
+def refusals():
+    from dphmm.dependent import Chain
+    from dphmm.evaluation.inspection import protection_facts
+    from dphmm.session.own_places import public_base
+
+    totals = {1: np.ones(PLACES)}
+    promise = dphmm.SequencePromise(3, steps=4)
+    yield "own places", lambda: public_base(MODEL)
+    yield "totals of people", lambda: dphmm.synthesize(MODEL, 3, 4, like=totals, seed=1)
+    yield "a plan", lambda: dphmm.plan(MODEL, POLICY, SPACE, promise=promise)
+    yield "inspect", lambda: protection_facts(MODEL, POLICY, SPACE, 1)
+    yield "tune", lambda: dphmm.tune(MODEL, SPACE, target_dop=2, epsilons=[1], runs=2, steps=2)
+    yield "a report", lambda: dphmm.read_report("nowhere.csv", MODEL, POLICY)
+    yield "dependent records", lambda: Chain(MODEL, 3)
+
+
+@pytest.mark.parametrize("door", [pytest.param(door, id=name) for name, door in refusals()])
+def test_doors_that_do_not_know_secrets_refuse_them(door):
+    with pytest.raises(InvalidInput, match="16 latent states of 6 secrets; expected a model without secrets"):
+        door()
+
+
+@pytest.mark.parametrize(
+    ("secrets", "told"),
+    [
+        ([0, 1], r"secrets: got an array of shape \(2,\)"),
+        ([0.0, 1.0, 1.0], "secrets: got an array of shape .* and type float64"),
+        ([-1, 0, 1], "secrets: got -1"),
+        ([0, 2, 2], "secrets: got none of 1"),
+        ([1, 1, 2], "secrets: got none of 0"),
+    ],
+)
+def test_what_is_no_map_to_secrets_is_refused(secrets, told):
+    with pytest.raises(InvalidInput, match=told):
+        dphmm.MarkovModel(np.full(3, 1 / 3), np.full((3, 3), 1 / 3), secrets=secrets)
+
+
+def test_a_model_with_secrets_is_saved_and_read_again(tmp_path):
+    model = MODEL.with_jump(0.01)
+    for one in (MODEL, model):
+        dphmm.save_model(one, tmp_path / "model.npz")
+        again = dphmm.load_model(tmp_path / "model.npz")
+        assert again.digest == one.digest and np.array_equal(again.secrets, one.secrets)
+        assert again.space is not None and again.space.n_states == PLACES
+    assert model.without_jump().digest == MODEL.digest
+    assert MODEL.starting("at").secrets is not None
+    assert "16 latent states of 6 secrets" in MODEL.notes[-1] and "16 latent states of 6 secrets" in repr(MODEL)
+
+
+def test_a_jump_leaves_every_secret_possible():
+    setting = Setting.of(MODEL.beginning(0).with_jump(0.01), POLICY, SPACE, 1)
+    assert setting.first().prior.support.all()
+    assert setting.plan(setting.first()).constraint.support.all()
+
+
+def test_options_of_a_release_have_no_word_of_secrets():
+    """Plans of equal supports are equal, whatever chain made these: nothing of latent states is in what they hash."""
+    plain = dphmm.MarkovModel(np.full(PLACES, 1 / PLACES), np.full((PLACES, PLACES), 1 / PLACES), space=SPACE)
+    plans = [Setting.of(model, POLICY, SPACE, 1).first_plan() for model in (plain, MODEL)]
+    assert plans[0].hash == plans[1].hash
+    assert Options.checked(1).written().keys().isdisjoint({"secrets", "latent"})
