@@ -31,14 +31,14 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 59_740,
-    "code lines of tests": 76_260,
-    "words of docs": 121_140,
+    "code lines": 60_400,
+    "code lines of tests": 76_600,
+    "words of docs": 121_160,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
     "imports in functions": 0,
-    "functions with many parameters": 28,
+    "functions with many parameters": 29,
     "docstrings that begin with a clause, %": 21,
     "names that say nothing": 1_360,
     "class names with several meanings": 50,

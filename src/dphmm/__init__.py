@@ -3,6 +3,7 @@
 State sequences (trajectories, sessions, activity logs, careers) are published step by step while an adversary knows
 the Markov model, the policy, the mechanism and everything published before.
 
+- what to begin with: `Setup` (states, model, policy), its `Plan`, the `Released` folder, `open`
 - states and answers: `StateSpace`, `Grid`, `H3`, `Zones`, `Trajectories`
 - what the adversary knows: `MarkovModel`, `Belief`; fitted to a table: `fit`
 - who hides among whom: `policy`, `DeltaSet`, `sensitivity_hull`, `l1_sensitivity`, `degree_of_protection`,
@@ -78,6 +79,10 @@ if TYPE_CHECKING:
     from dphmm.session.releases import Release as Release
     from dphmm.session.session import ReleaseSession as ReleaseSession
     from dphmm.session.smoothing import joint_belief as joint_belief
+    from dphmm.setup.released import Released as Released
+    from dphmm.setup.released import open as open
+    from dphmm.setup.setup import Plan as Plan
+    from dphmm.setup.setup import Setup as Setup
     from dphmm.states.grid import Grid as Grid
     from dphmm.states.hexes import H3 as H3
     from dphmm.states.space import StateSpace as StateSpace
@@ -107,6 +112,10 @@ if TYPE_CHECKING:
 
 #: Where each public name lives; a name that is its own module is a namespace.
 _HOMES = {
+    "Setup": "dphmm.setup.setup",
+    "Plan": "dphmm.setup.setup",
+    "Released": "dphmm.setup.released",
+    "open": "dphmm.setup.released",
     "accounting": "dphmm.accounting",
     "dependent": "dphmm.dependent",
     "evaluation": "dphmm.evaluation",

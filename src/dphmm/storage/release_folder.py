@@ -1,0 +1,170 @@
+"""A release is a folder: what may be published lies in it, and what is its owner's in a second folder beside it.
+
+    out/         index.json, released.csv, released.csv.privacy.json, model.npz, policy.json, plan.json, report.html
+    out.owner/   owner.json, counts.json, rejected.csv: readable by the owner alone
+
+The index has the SHA-256 of every file of the release, so that a file that does not belong to it is found. Which ledger
+counts the release is the owner's: a name in owner.json, and an id by which another file of that name is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dphmm.errors import InvalidInput
+from dphmm.storage.inputs import PathLike, file_digest, replacing
+from dphmm.storage.ledger.owner import owner_key
+
+INDEX, OWNER = "index.json", "owner.json"
+MODEL, POLICY, PLAN, MADE_TABLE = "model.npz", "policy.json", "plan.json", "mechanism.npz"
+COUNTS, REJECTED = "counts.json", "rejected.csv"
+#: The table of a release has one of these names.
+TABLES = ("released.csv", "released.parquet", "released.jsonl")
+#: Where the answers of people are counted, in the folder that holds that of the release.
+LEDGER = "ledger.db"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class ReleaseFolder:
+    """The folder of a release.
+
+    path : of what may be published; ``owner`` is that of what may not.
+
+    Examples
+    --------
+    >>> from dphmm.storage.release_folder import ReleaseFolder
+    >>> ReleaseFolder.of("out/").owner.name
+    'out.owner'
+    """
+
+    path: Path
+
+    @classmethod
+    def of(cls, path: PathLike) -> ReleaseFolder:
+        """The folder of a name, which need not exist; of the table in it, the folder that the table is in."""
+        named = Path(path).absolute()
+        return cls(named.parent if named.name in TABLES else named)
+
+    @classmethod
+    def opened(cls, path: PathLike, field: str = "released") -> ReleaseFolder:
+        """The folder of a release that exists. Raises InvalidInput naming the field for anything else."""
+        folder = cls.of(path)
+        if not (folder.path / INDEX).is_file():
+            is_what = "is no folder of a release" if folder.path.exists() else "does not exist"
+            raise InvalidInput(field, f"{path}, which {is_what}", "the folder that dphmm release wrote (-o)")
+        folder.files()
+        return folder
+
+    @property
+    def owner(self) -> Path:
+        """The folder of what is the owner's alone."""
+        return self.path.with_name(f"{self.path.name}.owner")
+
+    @property
+    def default_ledger(self) -> Path:
+        """The ledger beside the folder, never in it."""
+        return self.path.parent / LEDGER
+
+    def create(self) -> None:
+        """Make both folders, where there are none. Raises InvalidInput for one that has other files than a release."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InvalidInput("-o", str(self.path), "a folder")
+        if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / INDEX).exists():
+            raise InvalidInput("-o", f"{self.path}, which has files and is no release", "a new folder, or an empty one")
+        if not self.path.parent.is_dir():
+            raise InvalidInput("-o", str(self.path), "a folder in one that exists")
+        self.path.mkdir(exist_ok=True)
+        self.owner.mkdir(mode=0o700, exist_ok=True)
+
+    def files(self) -> dict[str, str]:
+        """The SHA-256 of each file of the release, by name. Raises InvalidInput for an index that is none."""
+        path = self.path / INDEX
+        if not path.exists():
+            return {}
+        return {str(name): str(sha256) for name, sha256 in _read(path, "files", Mapping).items()}
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Take files that were written into the index; one that there is not is taken out of it."""
+        digests = self.files()
+        for name in names:
+            digests.pop(name, None)
+            if (self.path / name).exists():
+                digests[name] = file_digest(self.path / name)
+        _write(self.path / INDEX, {"format": _FORMAT, "files": dict(sorted(digests.items()))})
+
+    @property
+    def table(self) -> Path:
+        """The released rows. Raises InvalidInput where there are none yet."""
+        for name in TABLES:
+            if (self.path / name).exists():
+                return self.path / name
+        raise InvalidInput("released", f"{self.path} without {' or '.join(TABLES[:2])}", "a release that was finished")
+
+    def others(self) -> list[str]:
+        """What of the folder does not belong to the release, or was changed since: a line each."""
+        digests, lines = self.files(), []
+        for path in sorted(path for path in self.path.rglob("*") if not path.is_dir()):
+            name = path.relative_to(self.path).as_posix()
+            if name == INDEX:
+                continue
+            if name not in digests:
+                lines.append(f"{name}, which the index does not name")
+            elif file_digest(path) != digests[name]:
+                lines.append(f"{name}, which was changed since it was written")
+        return lines + [f"{name}, which is missing" for name in digests if not (self.path / name).exists()]
+
+    # -- the owner's ----------------------------------------------------------------------------------------------
+
+    def keep_ledger(self, ledger: PathLike) -> None:
+        """Record which ledger counts this release, by its name and id."""
+        path = Path(ledger).absolute()
+        record = {"format": _FORMAT, "ledger": os.path.relpath(path, self.path.parent), "id": ledger_id(path)}
+        _write(self.owner / OWNER, record, private=True)
+
+    def ledger(self, given: PathLike | None = None) -> Path:
+        """The ledger that counts this release: as recorded, else ``given``, else the one beside the folder.
+
+        Raises InvalidInput where one is recorded and is missing, or where that or the ``given`` one is another ledger:
+        it would count nothing of what was spent.
+        """
+        record = self.owner / OWNER
+        if not record.exists():
+            return self.default_ledger if given is None else Path(given).absolute()
+        name = _read(record, "ledger", str)
+        path = Path(os.path.normpath(self.path.parent / name)) if given is None else Path(given).absolute()
+        expected = f"the ledger that the answers in {self.path.name} are counted in, {name}"
+        if not path.exists():
+            raise InvalidInput("--ledger", f"{path}, which does not exist", expected)
+        if ledger_id(path) != _read(record, "id", str):
+            raise InvalidInput("--ledger", f"{path}, which is another ledger", expected)
+        return path
+
+
+def ledger_id(ledger: PathLike) -> str:
+    """An id of a ledger that tells nothing of its key; one that has no key yet gets one."""
+    key = owner_key(ledger, create=True)
+    assert key is not None
+    return hashlib.sha256(b"id of a ledger of dphmm\n" + key).hexdigest()[:32]
+
+
+def _read(path: Path, member: str, kind: type) -> Any:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        value = document[member] if document["format"] == _FORMAT else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        value = None
+    if not isinstance(value, kind):
+        raise InvalidInput(str(path), "a file that is none", f"{path.name} as dphmm wrote it")
+    return value
+
+
+def _write(path: Path, document: Mapping[str, Any], *, private: bool = False) -> None:
+    with replacing(path, private=private) as temporary:
+        temporary.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,72 @@
+"""A folder is opened by one argument, says what was published, and gives what a reader makes of it."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+import dphmm
+from dphmm.errors import InvalidInput
+
+pytestmark = pytest.mark.replayed_words
+SETUP = dphmm.Setup.labels(["a", "b", "c"], moves=[[8, 1, 1], [2, 7, 1], [4, 4, 2]])
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("released")
+    table = pd.DataFrame({"user": ["u"] * 8 + ["v"] * 8, "step": [*range(1, 9)] * 2, "state": list("aaabbbcc") * 2})
+    SETUP.plan(4, per=4, epsilon=2, people=20, progress=False).release(table, folder / "out", progress=False)
+    return folder / "out"
+
+
+def test_it_opens_with_the_folder_alone(out):
+    released = dphmm.open(out)
+    assert released.model.digest == SETUP.model.digest and released.policy.digest == SETUP.policy.digest
+    assert released.plan.schedule == released.statement.asking
+    lines = repr(released).splitlines()
+    assert lines[0].startswith("Released: 8 noisy labels of 2 people") and len(lines) <= 5
+    assert lines[-1].startswith("spent: at most 4 of 4")
+    assert "guaranteed" in released._repr_html_()
+    # The table inside names its folder.
+    assert dphmm.open(out / "released.csv").rows.equals(released.rows)
+
+
+def test_what_a_reader_makes_of_it(out):
+    released = dphmm.open(out)
+    estimates = released.estimates(progress=False)
+    assert len(estimates) == len(released.rows) == 16 and {"smoothed", "probability"} <= set(estimates.columns)
+    assert [share.region for share in released.population(progress=False).regions] == ["a", "b", "c"]
+    assert {odds.subject for odds in released.odds(["a"], 1, 2)} == {"u", "v"}
+    assert released.read_report(progress=False).story.document()["verdict"]["rules"]
+    assert json.loads(json.dumps(released.document()))["published"]["answers"] == 8
+
+
+def test_page_and_repr_say_the_same(out):
+    released = dphmm.open(out)
+    page = released.read_report(progress=False).story
+    assert page.published == released.story.published and page.spent == released.story.spent
+    assert page.guaranteed == released.story.guaranteed
+
+
+def test_the_page_lies_in_the_folder_and_one_with_the_truth_does_not(out):
+    released = dphmm.open(out)
+    assert released.report(progress=False) == out / "report.html" and released.folder.others() == []
+    truth = pd.DataFrame({"user": ["u"] * 8 + ["v"] * 8, "step": [*range(1, 9)] * 2, "state": list("aaabbbcc") * 2})
+    written = released.report(truth=truth, progress=False)
+    assert written.parent == out.with_name("out.owner") and released.folder.others() == []
+
+
+def test_it_is_checked(out):
+    released = dphmm.open(out)
+    assert not released.check().convicted
+    assert released.check(out.parent / "ledger.db").findings == ()
+
+
+def test_what_is_no_release_is_refused_in_one_line(tmp_path, out):
+    with pytest.raises(InvalidInput, match="which does not exist"):
+        dphmm.open(tmp_path / "nothing")
+    with pytest.raises(InvalidInput, match="is no folder of a release"):
+        dphmm.open(tmp_path)
