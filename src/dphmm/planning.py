@@ -29,7 +29,8 @@ from dphmm.accounting.promise import MOST_SCHEDULED, Schedule, SequencePromise
 from dphmm.accounting.records import check_exact
 from dphmm.accounting.records import shown as written
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.markov.model import MarkovModel, refuse_secrets
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.stochastic import refuse_secrets
 from dphmm.mechanisms import OptimalTable, chosen_kind
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits

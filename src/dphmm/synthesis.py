@@ -20,7 +20,8 @@ import numpy as np
 
 from dphmm._checks import whole
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel, refuse_secrets
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.stochastic import refuse_secrets
 from dphmm.simulated import Moves, places, walks
 from dphmm.states.maps import MapSpace
 from dphmm.states.trajectory import MICROSECONDS, Trajectories

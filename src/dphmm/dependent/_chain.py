@@ -24,7 +24,8 @@ from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm.accounting.leakage_step import FAR, Corners, LeakageCurve, Scan
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel, refuse_secrets
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.stochastic import refuse_secrets
 from dphmm.types import BoolArray, FloatArray
 
 _TOLERANCE = 1e-9

@@ -30,7 +30,8 @@ from dphmm.dependent._coefficients import AnyQuery, largest_loss
 from dphmm.dependent._inputs import Called, counting, place
 from dphmm.dependent._models import Tree
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel, refuse_secrets
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.stochastic import refuse_secrets
 from dphmm.samplers.body import DiscreteLaplace
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.statement.query import Dependence as Stated

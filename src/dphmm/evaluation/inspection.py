@@ -27,8 +27,8 @@ from dphmm.evaluation.lonely import (
     shown_error,
 )
 from dphmm.evaluation.remedies import Remedy, remedies
-from dphmm.markov.model import MarkovModel, refuse_secrets
-from dphmm.markov.stochastic import percent
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.stochastic import percent, refuse_secrets
 from dphmm.mechanisms import NoiseMechanism, chosen_kind
 from dphmm.mechanisms.registry import KINDS
 from dphmm.policy._radius import Radius

@@ -17,7 +17,8 @@ from dphmm.errors import InvalidInput, Refused
 from dphmm.evaluation.inspection import remedy_facts
 from dphmm.evaluation.remedies import remedies
 from dphmm.evaluation.tune import Targets, Trial, candidate_policies, efficient, sweep
-from dphmm.markov.model import MarkovModel, refuse_secrets
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.stochastic import refuse_secrets
 from dphmm.mechanisms.answer_table import is_reference
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph

@@ -335,9 +335,9 @@ class MarkovModel:
         """The secrets (S,) of the latent states of a mask (N,)."""
         if self.secrets is None:
             return possible
-        found = np.zeros(self.n_secrets, dtype=np.bool_)
-        found[self.secrets[possible]] = True
-        return found
+        mask = np.zeros(self.n_secrets, dtype=np.bool_)
+        mask[self.secrets[possible]] = True
+        return mask
 
     def summed(self, weights: FloatArray) -> FloatArray:
         """The sums (S, ...) over the latent states of each secret, in their order, of weights (N, ...)."""
@@ -383,6 +383,55 @@ class MarkovModel:
         from dphmm.markov.private.planned import learn
 
         return cls(**learn(sequences, n_states, epsilon, max_length, **options)[0]._asdict())
+
+    @classmethod
+    def second_order(
+        cls,
+        base: MarkovModel,
+        sequences: Any = None,
+        *,
+        weight: float | None = None,
+        epsilon: Exact | None = None,
+        max_length: int | None = None,
+        **options: Any,
+    ) -> MarkovModel:
+        """A chain whose next place depends on the place before, too: its states are pairs of places, which are secrets.
+
+        Parameters
+        ----------
+        base : a model of the places, whose moves are the pairs that may occur: from geometry, or fitted.
+        sequences : arrays of state numbers of the base, to count from; None for a chain that moves as the base does.
+        weight : how many moves the base's row is worth beside what was counted; 10, and more where counts are noisy.
+        epsilon, max_length, options : for a fit with differential privacy, as in
+            :func:`dphmm.markov.private.fit_second_order`.
+
+        Releases hide where somebody is, not where they were before. Raises InvalidInput for a base with secrets.
+
+        Examples
+        --------
+        >>> import dphmm
+        >>> base = dphmm.MarkovModel([1 / 3] * 3, [[0.5, 0.5, 0], [0.3, 0.4, 0.3], [0, 0.5, 0.5]])
+        >>> model = dphmm.MarkovModel.second_order(base, [[0, 1, 2, 1, 0, 1, 2]], weight=1)
+        >>> model.n_states, model.n_secrets, model.secrets.tolist()
+        (7, 3, [0, 1, 0, 1, 2, 1, 2])
+
+        Source: docs/learning.md, docs/proofs/secrets.md.
+        """
+        if not isinstance(base, MarkovModel):
+            raise InvalidInput("base", type(base).__name__, "a MarkovModel, such as MarkovModel.from_geometry gives")
+        if epsilon is not None:
+            from dphmm.markov.private.second_order import learn
+
+            return cls(
+                **learn([] if sequences is None else sequences, base, epsilon, max_length, weight=weight, **options)[
+                    0
+                ]._asdict()
+            )
+        if max_length is not None or options:
+            raise InvalidInput(min([*options, "max_length"]), "a choice of a private fit", "epsilon beside it")
+        from dphmm.markov.second_order import second_order
+
+        return cls(**second_order(base, sequences, weight)._asdict())
 
     @classmethod
     def from_geometry(
@@ -633,13 +682,6 @@ def _secrets(given: Any, n_states: int) -> IntArray | None:
     own = secrets.astype(np.int64)
     own.setflags(write=False)
     return None if np.array_equal(own, np.arange(n_states)) else own
-
-
-def refuse_secrets(model: MarkovModel, door: str) -> None:
-    """Raises InvalidInput for a model with secrets where ``door`` takes states for what is hidden."""
-    if model.secrets is not None:
-        came = f"{model.n_states} latent states of {model.n_secrets} secrets"
-        raise InvalidInput("model", came, f"a model without secrets: {door} does not tell the two apart yet")
 
 
 def _check_time(t: int) -> None:

@@ -63,8 +63,9 @@ class ModelParts(NamedTuple):
     space: StateSpace | None
     step: int | None
     provenance: dict[str, Any]
-    jump: float | None = None
+    jump: Jump | float | None = None
     start: str = "before"
+    secrets: IntArray | None = None
 
 
 #: What the initial distribution of a fit is of.
@@ -98,6 +99,13 @@ def check_space(space: StateSpace | None, n_states: int) -> None:
     """Raises InvalidInput for a space of another number of states."""
     if space is not None and space.n_states != n_states:
         raise InvalidInput("space", f"{space.n_states} states", f"the model's {n_states}")
+
+
+def refuse_secrets(model: Any, door: str) -> None:
+    """Raises InvalidInput for a model with secrets where ``door`` takes states for what is hidden."""
+    if model.secrets is not None:
+        came = f"{model.n_states} latent states of {model.n_secrets} secrets"
+        raise InvalidInput("model", came, f"a model without secrets: {door} does not tell the two apart yet")
 
 
 def many(count: int, noun: str) -> str:

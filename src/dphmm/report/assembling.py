@@ -25,8 +25,9 @@ from dphmm.audit.check import require_confirmed
 from dphmm.audit.released import ReleasedFile
 from dphmm.audit.replay import number_of
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.markov.model import MarkovModel, refuse_secrets
+from dphmm.markov.model import MarkovModel
 from dphmm.markov.smoothing import KEPT
+from dphmm.markov.stochastic import refuse_secrets
 from dphmm.planning import LONGER, World, block_length, work_of
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dphmm.markov.model import MarkovModel, refuse_secrets
+from dphmm.markov.model import MarkovModel
 from dphmm.markov.smoothing import Observed, smooth
-from dphmm.markov.stochastic import Jump, fixed
+from dphmm.markov.stochastic import Jump, fixed, refuse_secrets
 from dphmm.types import BoolArray, FloatArray
 
 #: How often somebody goes to an own place, and how many visits the prior law is worth, as they are tried.

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import dphmm
 from dphmm._kernels.hmm import add_whole
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import expected_counts as plain_counts
@@ -32,6 +33,7 @@ from dphmm.markov.private.iterations import expected_counts
 from dphmm.markov.private.planned import masked
 from dphmm.markov.private.sensitivity import Caps, kept_records
 from dphmm.markov.private.transition_counts import counts_of
+from dphmm.markov.second_order import Pairs
 from small_records import GRID, random_parameters, sequences_up_to
 
 
@@ -70,6 +72,28 @@ def bounds(blocks, caps, grid=0):
 
 
 BOTH = pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+
+
+@BOTH
+@pytest.mark.parametrize(("n", "cap", "of_owner"), [(2, 3, 1), (2, 4, 1), (3, 3, 1), (2, 3, 2)])
+def test_pairs_of_moves(neighbours, n, cap, of_owner):
+    """What a chain of second order publishes, where all moves may occur; and no more where some may not."""
+    caps = Caps(cap, of_owner, neighbours)
+    sequences = sequences_up_to(cap + 1, n) if of_owner == 1 else sequences_up_to(cap, n)[-8:]
+    records = [record for m in range(1, of_owner + 1) for record in itertools.product(sequences, repeat=m)]
+    whole = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n))
+    fewer = dphmm.MarkovModel(np.full(n, 1 / n), np.triu(np.full((n, n), 1.0)) / np.arange(n, 0, -1)[:, None])
+    found = []
+    for base in (whole, fewer):
+        pairs = Pairs.of(base)
+
+        def vectors(sequences, owners, pairs=pairs):
+            kept = kept_records(sequences, n, caps, owners)
+            return pairs.counts(kept.symbols, kept.bounds)
+
+        found.append(largest(vectors, records, caps))
+    assert found[0] == bounds(sensitivity.ngrams(caps, 3), caps)
+    assert found[1] <= found[0]
 
 
 @BOTH

@@ -13,6 +13,7 @@ from dphmm.accounting.event import LearningEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.estimate import ALL_PAIRS_STATES
 from dphmm.markov.model import MarkovModel
+from dphmm.markov.private import second_order
 from dphmm.markov.private.planned import PlannedFit, learn
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts
@@ -47,6 +48,37 @@ def fit_chain(
     Returns the model and the event; raises InvalidInput for public options and for malformed sequences.
     """
     parts, event = learn(sequences, n_states, epsilon, max_length, **options)
+    return MarkovModel(**parts._asdict()), event
+
+
+def fit_second_order(
+    sequences: Iterable[Any], base: MarkovModel, epsilon: Exact, max_length: int, **options: Any
+) -> tuple[MarkovModel, LearningEvent]:
+    """Fit a chain of second order with pure differential privacy; a record is all sequences of one owner.
+
+    Parameters
+    ----------
+    sequences : integer sequences of the base's states, one step apart. None at all is data too.
+    base : the public model whose moves may occur: made without anybody's data, as by `MarkovModel.from_geometry`.
+    epsilon : the whole privacy budget.
+    max_length : public; each sequence is cut to its first positions, 3 or more.
+    neighbours, owners, max_sequences, bits, admit : as in `fit_chain`.
+    weight : how many moves the base's row is worth; by default 10, and the standard deviation of the noise of an
+        average row.
+
+    Returns the model and the event; raises InvalidInput for public options and for malformed sequences.
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> base = dphmm.MarkovModel([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]])
+    >>> model, event = fit_second_order([[0, 1, 0, 1]], base, 1, 4, bits=dphmm.ReplayBits(1))
+    >>> model.n_states, model.n_secrets, event.epsilon
+    (4, 2, Fraction(1, 1))
+
+    Source: docs/learning.md, docs/proofs/learning.md.
+    """
+    parts, event = second_order.learn(sequences, base, epsilon, max_length, **options)
     return MarkovModel(**parts._asdict()), event
 
 
