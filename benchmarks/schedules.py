@@ -26,7 +26,7 @@ from dphmm.accounting.promise import Schedule
 from dphmm.evaluation.city import STEP, simulate_city
 from dphmm.markov.trajectories import fit
 from dphmm.planning import World
-from dphmm.simulated import Errors, Moves, SimulatedReleases
+from dphmm.simulated import Errors, Guesses, Moves, SimulatedReleases
 
 CELL = 340.0
 BEIJING = (116.28, 39.85, 116.48, 39.99)
@@ -121,7 +121,9 @@ def compared(people: People, promise: dphmm.SequencePromise, kind: str, seed: in
     setting, moves, found = world.setting, Moves(people.model), []
     for schedule in (chosen, every):
         at, asked = setting.with_epsilon(schedule.exact), world.in_steps(schedule)
-        found.append(SimulatedReleases(at, asked, people.states, people.places, moves, 1000 + seed).errors())
+        alike, guesses = np.ones(len(people.states)), Guesses(space)
+        followed = SimulatedReleases(at, asked, people.states, people.places, moves, 1000 + seed, alike, guesses)
+        found.append(followed.errors())
     return chosen, found[0], found[1]
 
 

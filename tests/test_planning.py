@@ -25,7 +25,7 @@ from dphmm import simulated
 from dphmm.accounting.promise import Schedule
 from dphmm.cli.plan import _when
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.planning import AFTER, LADDER, LONGER, World, without_limit
+from dphmm.planning import AFTER, LADDER, LONGER, World, _groups_of, _looked_at, without_limit
 from dphmm.schedule_plan import SETTLED, _digest, read_plan, save_plan
 from dphmm.session.plan import Position
 from dphmm.session.plan_schedule import PlanSchedule
@@ -236,7 +236,7 @@ def test_thresholds_are_the_mean_spreads_after_a_release():
     planner = world(promise)
     schedule = planner.candidate(promise, 4, Fraction(3, 2))
     releases = planner.simulated(schedule)
-    spreads = releases.spreads(400)
+    spreads = releases.spreads(400, np.arange(12))
     middle = schedule.at[2]
     after = next(beliefs for t, beliefs, _ in releases.steps(np.arange(12)) if t == middle)
     for found in spreads[:20]:
@@ -1281,3 +1281,102 @@ def test_the_error_expected_of_a_short_sequence_is_that_of_all_paths_and_answers
         wrong += sum(joint.sum() - np.bincount(paths[:, t], joint, n).max() for t in range(steps)) / steps
     found = planner.expected(schedule).found
     assert found.error == pytest.approx(wrong, abs=0.013) and found.error <= found.without
+
+
+# -- large worlds -----------------------------------------------------------------------------------------------------
+
+CITY = dphmm.Grid.from_bounds(13.30, 52.48, 13.40, 52.52, cell=500)
+DRIVES = dphmm.MarkovModel.from_geometry(CITY, "10min", "6km/h")
+
+
+@pytest.mark.parametrize("model", [DRIVES, STEADY], ids=["a jump", "no jump"])
+def test_several_steps_at_once_are_those_steps(model):
+    """Ahead and back; what is left out are people who move more often than all but one in 10,000."""
+    rng = np.random.default_rng(3)
+    rows = rng.random((model.n_states, 3))
+    one, many = Moves(model), Moves(model, often=True)
+    assert many._often and many._seldom is not None
+    for steps in ([1], [2, 3, 9], [0, 40]):
+        later = [5 + t for t in steps]
+        for expected, found in zip(one.each_ahead(rows, 5, later), many.each_ahead(rows, 5, later), strict=True):
+            assert np.abs(found - expected).sum(axis=0) == pytest.approx(0, abs=2.5e-4 * rows.sum(axis=0).max())
+        back = [50 - t for t in steps]
+        for expected, found in zip(one.each_back(rows, 50, back), many.each_back(rows, 50, back), strict=True):
+            # Step by step nothing is scaled where there is no step.
+            assert found == pytest.approx(expected / expected.max(axis=0), rel=2e-3)
+    alike = np.repeat(rows[:, :1], 3, axis=1)
+    for expected, found in zip(one.each_ahead(alike, 1, [4]), many.each_ahead(alike, 1, [4]), strict=True):
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
+def large(monkeypatch, **options):
+    """A world that is simulated as a large one is."""
+    monkeypatch.setattr("dphmm.planning._MOST_WORK", 0)
+    promise = dphmm.SequencePromise(8, per="1d")
+    return World(DRIVES, dphmm.policy.radius(CITY, covers="1km"), CITY, promise, **{"people": 100, **options})
+
+
+def test_in_a_large_world_as_many_people_are_followed_as_chance_takes(monkeypatch):
+    public = DRIVES, dphmm.policy.radius(CITY, covers="1km"), CITY
+    whole = World(*public, dphmm.SequencePromise(8, per="1d")).plan(8)
+    planner = large(monkeypatch)
+    found = planner.plan(8)
+    assert {row.people for row in whole.ladder} == {100} and planner._groups == (16, 32, 64, 100)
+    assert min(row.people for row in found.ladder) == 16 <= found.chosen.people < 100
+    assert found.chance < 0.05 or found.chosen.people == 100
+    for row, same in zip(found.ladder, whole.ladder, strict=True):
+        # Four standard errors of the difference.
+        assert row.smoothed == pytest.approx(same.smoothed, abs=4 * np.hypot(row.deviation, same.deviation))
+        assert row.online == pytest.approx(same.online, rel=0.25) and row.asked == same.asked == row.releases
+    # What was dropped errs more, and what was taken errs as little as anything, but for chance.
+    best = min(whole.ladder, key=lambda row: row.smoothed)
+    taken = next(row for row in whole.ladder if row.releases == found.chosen.releases)
+    assert taken.smoothed <= best.smoothed + 2 * (best.deviation + found.chosen.deviation)
+    # Whoever simulates the same schedule again has the same figure to the digit.
+    again = large(monkeypatch)
+    assert again.expected(found.schedule).found.error == found.expected_error
+    assert again.plan(8) == found
+    # Of everybody the same schedules have the figures of a small world, but for what is not looked at.
+    last = len(planner._groups)
+    planner._follow(found.schedule, last)
+    everybody = planner._known_errors(found.schedule)
+    assert everybody.smoothed == pytest.approx(taken.smoothed, rel=0.03)
+
+
+def test_where_chance_decides_errors_everybody_is_followed(monkeypatch):
+    """Of two towns that nobody leaves each person is found or not, also in a large world."""
+    monkeypatch.setattr("dphmm.planning._MOST_WORK", 0)
+    model = dphmm.MarkovModel(np.full(6, 1 / 6), np.kron(np.eye(2), np.full((3, 3), 1 / 3)), space=TWO_TOWNS)
+    promise = dphmm.SequencePromise(Fraction(1, 2), per=24)
+    found = World(model, dphmm.policy.complete(6), TWO_TOWNS, promise, people=50).plan(promise.exact)
+    assert found.chance > 0.05 and found.chosen.people == 50
+
+
+def test_a_paced_schedule_of_a_large_world_keeps_its_promise(monkeypatch):
+    planner = large(monkeypatch, schedule="paced")
+    found = planner.plan(8)
+    assert found.schedule.kind == "paced" and 0 < found.chosen.asked <= found.chosen.releases
+    assert found.chosen.online <= found.without
+
+
+def test_groups_of_people_come_from_everywhere(monkeypatch):
+    monkeypatch.setattr("dphmm.planning._MOST_WORK", 0)
+    order, counts = _groups_of(100, 1)
+    assert counts == (16, 32, 64, 100) and sorted(order.tolist()) == list(range(100))
+    for count in counts:
+        assert np.diff(np.sort(order[:count])).max() <= -(-100 // count)
+    assert _groups_of(16, 1)[1] == (16,) and _groups_of(17, 1)[1] == (16, 17)
+    monkeypatch.setattr("dphmm.planning._MOST_WORK", 100)
+    order, counts = _groups_of(100, 1)
+    assert counts == (100,) and order.tolist() == list(range(100))
+
+
+@pytest.mark.parametrize("steps", [10, 288, 1440])
+def test_steps_that_are_looked_at_follow_no_period(steps):
+    looked = _looked_at(steps)
+    assert len(looked) == min(steps, 64) and 0 < looked[0] <= looked[-1] <= steps and (np.diff(looked) > 0).all()
+    for period in (6, 12, 18, 24, 72):
+        if len(looked) == 64:
+            # Of each third of a period there are as many, within a tenth of all.
+            thirds = np.bincount((looked - 1) % period * 3 // period, minlength=3) / 64
+            assert thirds == pytest.approx(1 / 3, abs=0.1)

@@ -36,6 +36,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.schedule_plan import (
     CALLED,
+    CHANCE,
     SETTLED,
     Candidate,
     SchedulePlan,
@@ -48,20 +49,22 @@ from dphmm.session.options import PlanChoices, check_begins
 from dphmm.session.plan import Plan
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
+from dphmm.session.smoothing import likelihood_rows
 from dphmm.simulated import (
+    RAREST,
     Errors,
     Guesses,
     ModelGuesses,
     Moves,
     SimulatedReleases,
     laws_of_steps,
-    likelihood_columns,
     middles,
     places,
     places_of_states,
     walks,
 )
 from dphmm.statement.advice import MOST_EPSILON, not_advised
+from dphmm.statement.sentences import CHANCE_TOLD
 from dphmm.statement.verdict import Found, Stay
 from dphmm.states.space import StateSpace
 from dphmm.states.zones import Zones
@@ -98,6 +101,13 @@ _DAY = 86400
 #: Who is followed for what is found without a limit: so many people, fewer where that takes more multiplications than
 #: these (some seconds), and nobody where it would be fewer than `_FEWEST_FOLLOWED`.
 _FOLLOWED, _FEWEST_FOLLOWED, _MOST_WORK = 100, 10, 5 * 10**9
+#: So many people are followed first in a large world: moves of as many side by side take least.
+_FIRST_FOLLOWED = 16
+#: Steps whose guesses are looked at in a large world, and by which share of a part the step of each part is later in it
+#: than that of the part before: of the shares tried, periods of 2 to 144 steps are met most evenly by this one.
+_MOST_LOOKED_AT, _LATER = 64, 0.635
+#: A smaller share of a belief moves no figure that is told.
+_UNLIKELY = 1e-15
 #: Likelihoods that are computed together: of so many answers times states.
 _TOGETHER = 2 * 10**6
 _HOURS = re.compile(r"([0-9]{1,2})-([0-9]{1,2})")
@@ -206,8 +216,10 @@ def _add_answers(logs: FloatArray, plan: Plan, states: IntArray, count: int, bit
         # The likelihoods of many answers are computed in one call.
         steps = min(count, max(1, _TOGETHER // logs.size))
         drawn = np.concatenate([answer_under(plan, states, bits)[0] for _ in range(steps)])
-        for columns in np.hsplit(np.log(likelihood_columns(plan, drawn)), steps):
-            logs += columns
+        likely = likelihood_rows(plan, drawn)
+        each = np.log(np.maximum(likely.relative, RAREST))
+        for own in np.split(likely.which, steps):
+            logs.T[:] += each[own]
         count -= steps
 
 
@@ -215,6 +227,25 @@ def error_of_known_states(space: StateSpace) -> float:
     """How far off somebody is, at the mean over all states alike, who knows the state and not the place in it."""
     own = space.unmerged
     return float(own.distances(middles(own)[:, None], places_of_states(own)).mean())
+
+
+def _groups_of(people: int, work: int) -> tuple[IntArray, tuple[int, ...]]:
+    """In which order people (n,) are followed who take so much work each, and how many of them at first and later on.
+
+    Those of each group stand as far from each other as they can, so that it has people from everywhere.
+    """
+    counts = [people]
+    while people * work > _MOST_WORK and _FIRST_FOLLOWED * 2 ** (len(counts) - 1) < people:
+        counts.insert(-1, _FIRST_FOLLOWED * 2 ** (len(counts) - 1))
+    spread = [np.arange(count) * people // count for count in counts]
+    return np.array(list(dict.fromkeys(np.concatenate(spread).tolist()))), tuple(counts)
+
+
+def _looked_at(steps: int) -> IntArray:
+    """Some of so many steps: one in each of `_MOST_LOOKED_AT` equal parts, at no period that a schedule could have."""
+    most = min(steps, _MOST_LOOKED_AT)
+    parts = np.arange(most)
+    return np.asarray(1 + (parts + parts * _LATER % 1) * steps // most, dtype=np.int64)
 
 
 def state_name(space: StateSpace) -> str:
@@ -271,7 +302,7 @@ class World:
         refuse_secrets(model, "plan")
         self.setting = Setting.of(model, policy, space, promise.exact, **(choices or PlanChoices()))
         self._settings: dict[Fraction, Setting] = {}
-        self._known_errors: dict[Schedule, Errors] = {}
+        self._followed_so_far: dict[Schedule, FloatArray] = {}
         self.length = block_length(promise, model.step)
         self.hours = hours
         self.at = allowed_steps(promise, model.step, hours) if at is None else np.asarray(at, dtype=np.int64)
@@ -291,7 +322,10 @@ class World:
             name = next(name for name in ("steps", "window", "per") if getattr(promise, name) is not None)
             expected = f"at most {MOST_STEPS} steps of all {self.people} people: a shorter one, or fewer people"
             raise InvalidInput(name, f"{steps} simulated steps", expected)
-        self.moves = Moves(model)
+        #: In which order people are followed under each schedule, and how many of them before more are.
+        self._order, self._groups = _groups_of(walked, work_of(model, steps))
+        self._is_large = len(self._groups) > 1
+        self.moves = Moves(model, often=self._is_large)
         generator = np.random.default_rng(self.seed)
         begin, self.weights = self._beginnings(walked, generator)
         self.paths = walks(model, walked, steps, generator, self.setting.options.start, first=begin)
@@ -362,22 +396,45 @@ class World:
         if self.epsilon is not None and self.epsilon > promise.exact:
             raise InvalidInput("epsilon", written(self.epsilon), f"at most {promise}, the promise")
         counts = self._counts(promise.exact)
-        tried: list[tuple[Schedule, Errors]] = []
+        tried: list[Schedule] = []
         for done, (releases, epsilon) in enumerate(counts):
             tried.append(self._tried(promise, releases, epsilon))
+            self._follow(tried[-1], 1)
             if progress is not None:
                 progress(done + 1, len(counts))
-        errors = [found.smoothed if self.kind == "planned" else found.online for _, found in tried]
-        against = [len(not_advised(at.exact, each.smoothed, self.known)) for at, each in tried]
-        # What least speaks against; the fewest releases come first, and keep their place where another is as good.
-        best = int(np.lexsort((errors, against))[0])
+        for groups in range(2, len(self._groups) + 1):
+            best = self._best(tried)
+            if self._is_sure(tried[best]):
+                break
+            for number, schedule in enumerate(tried):
+                if number == best or not self._is_worse(schedule, tried[best]):
+                    self._follow(schedule, groups)
+        best = self._best(tried)
         if self.kind == "paced":
-            tried[best] = self._sooner(*tried[best])
-        ladder = tuple(
-            Candidate(epsilon, releases, found.asked, found.online, found.smoothed, found.deviation, number == best)
-            for number, ((releases, epsilon), (_, found)) in enumerate(zip(counts, tried, strict=True))
-        )
-        return tried[best][0], ladder
+            tried[best] = self._sooner(tried[best])
+        ladder = []
+        for number, ((releases, epsilon), schedule) in enumerate(zip(counts, tried, strict=True)):
+            found, people = self._per_length(self._known_errors(schedule)), len(self._followed_so_far[schedule])
+            figures = (found.asked, found.online, found.smoothed, found.deviation)
+            ladder.append(Candidate(epsilon, releases, *figures, number == best, people))
+        return tried[best], tuple(ladder)
+
+    def _best(self, tried: Sequence[Schedule]) -> int:
+        """The number of the best schedule, by the people followed so far: by what speaks against it, then by error."""
+        found = [self._per_length(self._known_errors(schedule)) for schedule in tried]
+        errors = [one.smoothed if self.kind == "planned" else one.online for one in found]
+        against = [len(not_advised(at.exact, one.smoothed, self.known)) for at, one in zip(tried, found, strict=True)]
+        # The fewest releases come first, and keep their place where another is as good.
+        return int(np.lexsort((errors, against))[0])
+
+    def _is_worse(self, schedule: Schedule, best: Schedule) -> bool:
+        """Whether a schedule errs more than the best one, beyond chance, of people who were followed under both."""
+        column = 1 if self.kind == "planned" else 0
+        one, two = (self._followed_so_far[each] for each in (schedule, best))
+        both = min(len(one), len(two))
+        found = self.simulated(schedule).of_people(self._order[:both], one[:both] - two[:both])
+        more = found.online if column == 0 else found.smoothed
+        return more > CHANCE * found.deviation
 
     def not_advised(self, planned: SchedulePlan) -> tuple[str, ...]:
         """The reasons for which a plan of these people is no advice: also where it is the best that was tried."""
@@ -435,35 +492,57 @@ class World:
             self.seed,
             self.weights,
             self._guesses,
+            _looked_at(self.paths.shape[1]) if self._is_large else None,
         )
 
     @cached_property
     def _guesses(self) -> Guesses:
         return Guesses(self.setting.space)
 
-    def _tried(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> tuple[Schedule, Errors]:
-        """A schedule of so many releases, and its errors."""
+    def _tried(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> Schedule:
+        """A schedule of so many releases."""
         schedule = self.candidate(promise, releases, epsilon)
-        if self.kind == "paced":
-            spreads = self.simulated(schedule).spreads(self.length)
-            schedule = Schedule(promise, epsilon, self.at.tolist(), _rounded_down(spreads))
-        return schedule, self._per_length(self._errors(schedule))
+        if self.kind == "planned":
+            return schedule
+        spreads = self.simulated(schedule).spreads(self.length, np.sort(self._order[: self._groups[0]]))
+        return Schedule(promise, epsilon, self.at.tolist(), _rounded_down(spreads))
 
-    def _sooner(self, schedule: Schedule, found: Errors) -> tuple[Schedule, Errors]:
+    def _sooner(self, schedule: Schedule) -> Schedule:
         """A paced schedule, or if that errs less one with the spreads of `SOONER` of its times."""
         spreads = np.array(schedule.spreads)
         times = np.arange(1, len(spreads) + 1)
         other = replace(schedule, spreads=tuple(np.interp(times * SOONER, times, spreads).tolist()))
-        errors = self._per_length(self._errors(other))
-        return (other, errors) if errors.online < found.online else (schedule, found)
+        one, two = (self._per_length(self._errors(each)) for each in (schedule, other))
+        return other if two.online < one.online else schedule
 
     def _errors(self, schedule: Schedule) -> Errors:
-        """The errors of the people under a schedule."""
-        if schedule not in self._known_errors:
-            found = self.simulated(schedule).errors()
-            deviation = math.hypot(found.deviation, self._unseen * self.without)
-            self._known_errors[schedule] = found._replace(deviation=deviation)
-        return self._known_errors[schedule]
+        """The errors of the people under a schedule: of as many as it takes for chance to be little, or of all."""
+        for groups in range(1, len(self._groups) + 1):
+            self._follow(schedule, groups)
+            if self._is_sure(schedule):
+                break
+        return self._known_errors(schedule)
+
+    def _follow(self, schedule: Schedule, groups: int) -> None:
+        """Follow the people of the first groups under a schedule, as far as they have not been."""
+        known = self._followed_so_far.get(schedule, np.empty((0, 3)))
+        for last in self._groups[:groups]:
+            if len(known) < last:
+                more = self.simulated(schedule).each(np.sort(self._order[len(known) : last]))
+                known = np.concatenate([known, more])
+        self._followed_so_far[schedule] = known
+
+    def _known_errors(self, schedule: Schedule) -> Errors:
+        """The errors of the people who have been followed under a schedule."""
+        each = self._followed_so_far[schedule]
+        who = self._order[: len(each)]
+        found = self.simulated(schedule).of_people(who, each)
+        return found._replace(deviation=math.hypot(found.deviation, self._unseen(len(each)) * self.without))
+
+    def _is_sure(self, schedule: Schedule) -> bool:
+        """Whether chance moves the error of a schedule by so little that nothing is said of it."""
+        found = self._known_errors(schedule)
+        return 2 * found.deviation < CHANCE_TOLD * found.smoothed
 
     def _per_length(self, found: Errors) -> Errors:
         """With the steps that are asked in one sequence, block or window."""
@@ -472,7 +551,9 @@ class World:
     def _no_worse(self, found: Errors) -> Errors:
         """No larger than without the file: a reader may leave it unread, so what lies above is noise of few people."""
         return found._replace(
-            online=min(found.online, self.without), smoothed=float(np.minimum(found.smoothed, self.without))
+            # Below 0 is rounding.
+            online=max(0.0, min(found.online, self.without)),
+            smoothed=max(0.0, min(found.smoothed, self.without)),
         )
 
     # -- without the file, and in spite of everything -------------------------------------------------------------
@@ -485,19 +566,22 @@ class World:
     def _laws_at(self, steps: IntArray) -> Iterator[FloatArray]:
         return laws_of_steps(self.setting.model, steps, self.setting.options.start)
 
-    @cached_property
-    def _unseen(self) -> float:
-        """Which share of the error without the file is of people who are nowhere that an invented one is.
+    def _unseen(self, people: int) -> float:
+        """Which share of the error without the file is of people who are nowhere that one of so many invented ones is.
 
         In tenths, by how far off a guess is: few people who move far may be all of an error, and none of them invented.
         """
-        order, far = self._far(np.mean(list(self._laws_at(self._steps)), axis=0))
+        order, far = self._far_at_all_steps
         parts = far[order] / (float(far.sum()) or 1.0)
         tenth = np.empty(len(far), dtype=np.int64)
         tenth[order] = (10 * (np.cumsum(parts) - parts / 2)).astype(np.int64).clip(max=9)
         seen = np.zeros(10, dtype=np.bool_)
-        seen[tenth[self.paths]] = True
+        seen[tenth[self.paths[self._order[:people]]]] = True
         return float(parts[~seen[tenth[order]]].sum())
+
+    @cached_property
+    def _far_at_all_steps(self) -> tuple[IntArray, FloatArray]:
+        return self._far(np.mean(list(self._laws_at(self._steps)), axis=0))
 
     def _possible_from(self, begin: int) -> BoolArray:
         """The states (N,) that are possible at all of as many steps as are simulated, from ``begin`` on."""
@@ -633,7 +717,7 @@ class World:
         bits, prior = ReplayBits(f"{self.seed} staying".encode()), self._prior(len(states))
         people = ((numbers, np.flatnonzero(np.isin(which, begins))) for numbers, begins in alike.values())
         groups = [(numbers, own) for numbers, own in people if len(own)]
-        logs, done = [prior[:, own] for _, own in groups], 0
+        logs, done = [prior.T[own].T for _, own in groups], 0
         for after, end in ends:
             until = int(np.searchsorted(asked, end, side="right"))
             for (numbers, own), told in zip(groups, logs, strict=True):
@@ -692,7 +776,7 @@ class World:
     def _prior(self, people: int) -> FloatArray:
         """What a reader believes (N, n), in logs, of the first who stay: the file says when their blocks begin."""
         with np.errstate(divide="ignore"):
-            return np.log(self._stay_laws)[self._stayers[2][:people]].T.copy()
+            return np.log(self._stay_laws)[self._stayers[2][:people]].T
 
     @cached_property
     def _somewhere(self) -> FloatArray:
@@ -708,14 +792,11 @@ class World:
         shares = weights / weights.sum(axis=0)
         if self.setting.space.has_labels:
             return np.asarray(1 - shares.max(axis=0))
-        guesses = self._guesses.of(shares)[0]
-        n, each = self._somewhere.shape[:2]
-        found, there = np.empty(len(guesses)), self._somewhere.reshape(n * each, -1)
-        together = max(1, _TOGETHER // len(there))
-        for first in range(0, len(guesses), together):
-            part = slice(first, first + together)
-            off = self.setting.space.distances(guesses[part, None], there).reshape(-1, n, each).mean(axis=2)
-            found[part] = (off * shares[:, part].T).sum(axis=1)
+        guesses, found = self._guesses.of(shares)[0], np.empty(shares.shape[1])
+        for person, (guess, share) in enumerate(zip(guesses, shares.T, strict=True)):
+            likely = share > _UNLIKELY
+            off = self.setting.space.distances(guess, self._somewhere[likely]).mean(axis=1)
+            found[person] = off @ share[likely]
         return found
 
 

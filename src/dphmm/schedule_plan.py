@@ -36,7 +36,7 @@ SETTLED = 192
 #: What blocks of so many seconds are called where people stay for them.
 CALLED = {3600: "hour", 86_400: "day", 7 * 86_400: "week"}
 #: Standard errors on each side of a figure: of a 95 % interval at least.
-_CHANCE = 2
+CHANCE = 2
 _MEMBERS = {
     "format", "model", "policy", "space", "options", "schedule", "hours", "unit", "people", "seed", "ladder", "without",
     "stays", "others",
@@ -49,7 +49,8 @@ class Candidate:
 
     ``releases`` of ``epsilon`` in each sequence, block or window (at most, where paced); ``asked``: how many there are
     on average. ``online``: the error of the estimates given the answers so far; ``smoothed``: given all of them.
-    ``deviation``: the standard error of the latter, by which people were invented and by the noise.
+    ``deviation``: the standard error of the latter, by which people were invented and by the noise. ``people``: how
+    many were followed; of a large map no more than it takes to see that another schedule is better.
     """
 
     epsilon: Fraction
@@ -59,6 +60,7 @@ class Candidate:
     smoothed: float
     deviation: float
     chosen: bool = False
+    people: int = 0
 
 
 @dataclass(frozen=True)
@@ -210,7 +212,7 @@ class SchedulePlan:
 
 def found_of(stays: Stays, error: float, deviation: float, without: float, unit: str, seconds: int | None) -> Found:
     """What a reader finds of simulated people, whose mean error has a standard ``deviation``."""
-    ends = (error - _CHANCE * deviation, error + _CHANCE * deviation)
+    ends = (error - CHANCE * deviation, error + CHANCE * deviation)
     return Found(
         error,
         without,
@@ -312,7 +314,13 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
     numbers = [told["without"], stays.without, stays.known, *(number for stay in found for number in stay[1:])]
     numbers += [number for row in rows for number in (row.asked, row.online, row.smoothed, row.deviation)]
     names = [told["unit"], stays.what, stays.state, stays.uncomputed, told["hours"] or ""]
-    counts = [told["people"], told["seed"], *(row.releases for row in rows), *(stay.after for stay in found)]
+    counts = [
+        told["people"],
+        told["seed"],
+        *(row.releases for row in rows),
+        *(row.people for row in rows),
+        *(stay.after for stay in found),
+    ]
     for values, kind in ((numbers, float), (names, str), (counts, int), ([row.chosen for row in rows], bool)):
         if any(type(value) is not kind for value in values):
             raise ValueError("a member of another kind")

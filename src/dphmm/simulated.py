@@ -9,11 +9,13 @@ Source: docs/proofs/schedules.md (which steps are asked); the filter and the smo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import bdtr
 
 from dphmm import _kernels
 from dphmm._cached import cached_property
@@ -37,10 +39,13 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 _KEPT = 2**24
 #: A matrix with a larger share of moves than this, of at most so many states, is multiplied faster as a full one.
 _FULL, _MOST_FULL = 0.2, 4096
+#: Moves are summed over how often somebody moves where everybody stays with this chance at least; who moves more often
+#: than all but so few is left out.
+_MOSTLY, _SO_OFTEN = 0.5, 1e-4
 #: A belief that moves no spread by more than this share in so many steps has settled.
 _SETTLED, _LOOKED = 1e-7, 8
 #: Smallest likelihood beside the largest: what is rarer changes no error that anybody could see.
-_RAREST = 1e-280
+RAREST = 1e-280
 #: The iteration for a guess ends after so many rounds, or where the mean distance changes by so little for each metre.
 _ROUNDS, _FLAT = 60, 1e-2
 #: States that are so rare beside the likeliest one move no guess, if they have so small a share of it together.
@@ -59,14 +64,19 @@ _IN_SQUARE, _IN_HEXAGON = (math.sqrt(2) + math.asinh(1)) / 6, 1 / 3 + math.log(3
 
 
 class Moves:
-    """The moves of a model for the columns of matrices (N, n): beliefs ahead, likelihoods back."""
+    """The moves of a model for the columns of matrices (N, n): beliefs ahead, likelihoods back.
 
-    def __init__(self, model: MarkovModel) -> None:
+    ``often``: several steps at once are a sum over how often somebody moves in them, where people mostly stay. Who
+    moves more often than all but one in 10,000 is left out of it.
+    """
+
+    def __init__(self, model: MarkovModel, often: bool = False) -> None:
         self._model, matrix, jump = model, model.matrix_at(1), model.jump
         many = matrix.nnz > _FULL * model.n_states**2 and model.n_states <= _MOST_FULL
         self._stays = 1.0 if jump is None else jump.stays
         # Of many moves a product of full matrices takes half the time.
         self._full = self._stays * matrix.toarray() if many and model.time_homogeneous else None
+        self._often = often and model.time_homogeneous and self._full is None
 
     def ahead(self, beliefs: FloatArray, t: int) -> FloatArray:
         """Beliefs about t from those about t - 1."""
@@ -79,6 +89,78 @@ class Moves:
         jump = self._model.jump
         gains = likelihoods[:0] if jump is None else (jump.share @ likelihoods)[np.newaxis]
         return _moved_by(self._model.matrix_at(t), self._full, self._stays, gains, likelihoods)
+
+    def each_ahead(self, beliefs: FloatArray, t: int, steps: Sequence[int]) -> Iterator[FloatArray]:
+        """Beliefs about each of some ascending steps, from those about step t."""
+        if self._often and self._seldom is not None and steps[-1] > t:
+            stay, rest, _ = self._seldom
+            jump, before = self._model.jump, np.asarray(steps) - t
+
+            def moved(rows: FloatArray) -> FloatArray:
+                gains = rows[:0] if jump is None else np.outer(jump.share / (1 - stay), rows.sum(axis=0))
+                return _moved_by(rest, None, 1.0, gains, rows)
+
+            # Nobody has answered yet: one belief is that of all.
+            alike = bool((beliefs == beliefs[:, :1]).all())
+            found = _sums(beliefs[:, :1] if alike else beliefs, before, stay, moved)
+            yield from np.repeat(found, beliefs.shape[1], axis=2) if alike else found
+            return
+        for step in steps:
+            while t < step:
+                t += 1
+                beliefs = self.ahead(beliefs, t)
+            yield beliefs
+
+    def each_back(self, likelihoods: FloatArray, t: int, steps: Sequence[int]) -> Iterator[FloatArray]:
+        """Of each state at some descending steps how likely it makes what is seen from t on; of the likeliest 1."""
+        if self._often and self._seldom is not None and steps:
+            stay, _, rest = self._seldom
+            jump, before = self._model.jump, t - np.asarray(steps)
+
+            def moved(columns: FloatArray) -> FloatArray:
+                gains = columns[:0] if jump is None else (jump.share @ columns / (1 - stay))[np.newaxis]
+                return _moved_by(rest, None, 1.0, gains, columns)
+
+            # Before nothing is seen everything is as likely.
+            alike = bool((likelihoods == 1).all())
+            found = np.ones((len(steps), *likelihoods.shape)) if alike else _sums(likelihoods, before, stay, moved)
+            yield from (sums / sums.max(axis=0) for sums in found)
+            return
+        for step in steps:
+            while t > step:
+                likelihoods = self.back(likelihoods, t)
+                likelihoods /= likelihoods.max(axis=0)
+                t -= 1
+            yield likelihoods
+
+    @cached_property
+    def _seldom(self) -> tuple[float, Any, Any] | None:
+        """The chance with which everybody stays, wherever they are, and the moves of the rest, ahead and back.
+
+        None where that is too small for a sum to take fewer moves.
+        """
+        from scipy import sparse
+
+        matrix = self._stays * sparse.csr_array(self._model.matrix_at(1))
+        stay = float(matrix.diagonal().min())
+        if stay < _MOSTLY:
+            return None
+        rest = sparse.csr_array((matrix - stay * sparse.eye_array(matrix.shape[0])) / (1 - stay))
+        return stay, sparse.csr_array(rest.T), rest
+
+
+def _sums(columns: FloatArray, steps: IntArray, stay: float, moved: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Columns (N, n) after each of some ascending numbers of steps (k,): sums (k, N, n) over how often one moves."""
+    most = int(steps[-1])
+    # The chances that somebody moves at most 0, 1, ... times in so many steps.
+    at_most = bdtr(np.arange(most + 1), steps[:, None], 1 - stay)
+    terms = 1 + int(np.argmax(at_most[-1] >= 1 - _SO_OFTEN))
+    powers = np.empty((terms, *columns.shape))
+    powers[0] = columns
+    for number in range(1, terms):
+        powers[number] = moved(powers[number - 1])
+    chances = np.diff(np.minimum(np.nan_to_num(at_most[:, :terms], nan=1.0), 1.0), axis=1, prepend=0.0)
+    return np.tensordot(chances / chances.sum(axis=1, keepdims=True), powers, 1)
 
 
 def _moved_by(matrix: Any, full: FloatArray | None, stays: float, gains: FloatArray, rows: FloatArray) -> FloatArray:
@@ -402,6 +484,7 @@ class SimulatedReleases:
     """People whose releases are simulated under one setting and schedule; ``paths`` (n, T) are their states.
 
     ``there`` (n, T, d) are their places, in answer units. ``weights`` (n,): for how many people each stands.
+    ``looked_at`` (k,): the ascending steps whose guesses are looked at; all T where nothing is said.
     The schedule must be in steps, from the first of a block on.
     Plans follow from the model, or (delta-sets) from each person's belief.
     """
@@ -414,39 +497,40 @@ class SimulatedReleases:
     seed: int
     weights: FloatArray
     guesses: Guesses
+    looked_at: IntArray | None = None
 
     def __post_init__(self) -> None:
-        self._named = self.schedule.may_ask(np.arange(1, self.paths.shape[1] + 1))
+        steps = np.arange(1, self.paths.shape[1] + 1)
+        self._named = self.schedule.may_ask(steps)
+        self._looked = steps if self.looked_at is None else self.looked_at
         self._plans = PlanSchedule(self.setting)
         self._points = self.setting.space.own_answers
         self._centred = self._points - self._points.mean(axis=0)
 
-    def errors(self, smoothed: bool = True) -> Errors:
-        """Errors of the guesses at all steps. Raises as the planner does."""
-        n, steps = self.paths.shape
+    def errors(self, who: IntArray | None = None) -> Errors:
+        """Errors of the guesses about some people, or about all. Raises as the planner does."""
+        people = np.arange(len(self.paths)) if who is None else who
+        return self.of_people(people, self.each(people))
+
+    def each(self, who: IntArray) -> FloatArray:
+        """Of some people the errors of their guesses, online and smoothed, and how often each is asked (n, 3)."""
+        steps = len(self._looked)
         each = max(1, _KEPT // (steps * self.setting.model.n_states))
-        asked, off = np.empty(n), [np.empty((n, steps)) for _ in range(1 + smoothed)]
-        for first in range(0, n, each):
-            part = np.arange(first, min(first + each, n))
-            seen = [np.empty((len(part), steps, 1 + self._points.shape[1])) for _ in off]
-            asked[part] = self._estimate(part, self._seen, seen[0], seen[1] if smoothed else None)
-            for found, one in zip(off, seen, strict=True):
-                found[part] = self._off(part, one)
-        each_person = [found.mean(axis=1) for found in off]
-        # Below 0 is rounding.
-        means = [max(0.0, self._mean(one)) for one in each_person]
-        return Errors(means[0], means[1] if smoothed else np.nan, self._mean(asked), self._deviation(each_person[-1]))
+        found = np.empty((len(who), 3))
+        for first in range(0, len(who), each):
+            part = who[first : first + each]
+            seen = np.empty((2, len(part), steps, 1 + self._points.shape[1]))
+            found[first : first + each, 2] = self._estimate(part, self._seen, *seen)
+            for column, one in enumerate(seen):
+                found[first : first + each, column] = self._off(part, one).mean(axis=1)
+        return found
 
-    def _mean(self, values: FloatArray) -> float:
-        """The mean of values (n,) over all whom the people stand for."""
-        # What is the same of everybody has no rounding.
-        return float(values[0] + np.average(values - values[0], weights=self.weights))
-
-    def _deviation(self, values: FloatArray) -> float:
-        """The standard error of `_mean`. People who stand next to each other may have been drawn to be alike."""
-        parts = self.weights * (values - self._mean(values)) / self.weights.sum()
-        n = len(parts)
-        return math.sqrt(n / (2 * max(1, n - 1))) * float(np.linalg.norm(np.diff(parts)))
+    def of_people(self, who: IntArray, each: FloatArray) -> Errors:
+        """The errors of all whom some people stand for, from what `each` found of these."""
+        order = np.argsort(who)
+        each, weights = each[order], self.weights[who[order]]
+        online, smoothed, asked = (_mean(column, weights) for column in each.T)
+        return Errors(online, smoothed, asked, _deviation(each[:, 1], weights))
 
     def _seen(self, part: IntArray, t: int, beliefs: FloatArray) -> FloatArray:
         """Of beliefs (N, n) how far off their guesses are by them, and the guesses (n, 1 + d)."""
@@ -461,8 +545,9 @@ class SimulatedReleases:
         """
         off = seen[..., 0]
         if not self.setting.space.has_labels:
-            paths, guesses = self.paths[part][:, : seen.shape[1]], seen[..., 1:]
-            measured = self.setting.space.distances(guesses, self.there[part][:, : seen.shape[1]])
+            at = np.ix_(part, self._looked - 1)
+            paths, guesses = self.paths[at], seen[..., 1:]
+            measured = self.setting.space.distances(guesses, self.there[at])
             off = off + measured - np.linalg.norm(guesses - self.guesses.points[paths], axis=-1)
         return np.asarray(off)
 
@@ -471,52 +556,67 @@ class SimulatedReleases:
         part: IntArray,
         told: Callable[[IntArray, int, FloatArray], FloatArray],
         online: FloatArray,
-        after_all: FloatArray | None,
+        after_all: FloatArray,
     ) -> IntArray:
-        """What is ``told`` of the beliefs of some people at each step, into both arrays; how often each was asked.
+        """What is ``told`` of the beliefs of some people at the steps looked at, and how often each is asked.
 
-        The arrays (n, T, ...) are of these people alone.
+        The arrays (n, k, ...) are of these people alone.
         """
-        kept, seen = [], []
+        places = {t: place for place, t in enumerate(self._looked.tolist())}
+        kept: dict[int, FloatArray] = {}
+        answered: list[tuple[int, AnswerLikelihoods]] = []
+        asked = np.zeros(len(part), dtype=np.int64)
         for t, beliefs, answers in self.steps(part):
-            online[:, t - 1] = told(part, t, self.setting.model.summed(beliefs))
-            if after_all is not None:
-                kept.append(beliefs)
-            seen.append(answers)
-        if after_all is not None:
-            ahead = np.ones((self.setting.model.n_states, len(part)))
-            for t in range(len(seen), 0, -1):
-                both = kept.pop() * ahead
-                after_all[:, t - 1] = told(part, t, self.setting.model.summed(both))
-                ahead[:, seen[t - 1].who] *= seen[t - 1].likelihood
-                if t > 1:
-                    ahead = self.moves.back(ahead, t)
-                    ahead /= ahead.max(axis=0)
-        return np.bincount(np.concatenate([answers.who for answers in seen]), minlength=len(part))
+            if t in places:
+                online[:, places[t]] = told(part, t, self.setting.model.summed(beliefs))
+                kept[t] = beliefs
+            if len(answers.who):
+                answered.append((t, answers))
+                asked[answers.who] += 1
+        ahead, before = np.ones((self.setting.model.n_states, len(part))), self.paths.shape[1]
+        while kept:
+            # Back to the last answer that is not counted yet: until there the likelihoods are those of later answers.
+            last = answered[-1][0] if answered else 1
+            stops = [*takewhile(last.__lt__, reversed(kept)), last]
+            for t, later in zip(stops, self.moves.each_back(ahead, before, stops), strict=True):
+                ahead, before = later, t
+                if t in kept:
+                    after_all[:, places[t]] = told(part, t, self.setting.model.summed(kept.pop(t) * ahead))
+            if answered:
+                _, answers = answered.pop()
+                ahead[:, answers.who] *= answers.likelihood
+        return asked
 
     def steps(self, part: IntArray) -> Iterator[tuple[int, FloatArray, AnswerLikelihoods]]:
         """Step by step the beliefs (N, n) about some people given the answers so far, and the answers of the step.
 
-        They are about the model's own states, as likelihoods are.
+        They are about the model's own states, as likelihoods are. Of steps that are not looked at those alone come at
+        which somebody may be asked.
         """
-        model, steps = self.setting.model, self.paths.shape[1]
-        beliefs = np.repeat(model.initial[:, None], len(part), axis=1)
-        released = np.zeros((steps + 1, len(part)), dtype=np.int64)
-        for t in range(1, steps + 1):
-            if t > 1 or self.setting.options.start == "before":
-                beliefs = self.moves.ahead(beliefs, t)
+        model, until = self.setting.model, self.paths.shape[1]
+        beliefs, nobody = np.repeat(model.initial[:, None], len(part), axis=1), np.zeros(0, dtype=np.int64)
+        released = np.zeros((until + 1, len(part)), dtype=np.int64)
+        at, last = int(self.setting.options.start != "before"), 0
+        asking = (np.flatnonzero(self._named) + 1).tolist()
+        for stop in asking if asking[-1:] == [until] else [*asking, until]:
+            between = self._looked[(self._looked > last) & (self._looked < stop)].tolist()
+            for t, moved in zip([*between, stop], self.moves.each_ahead(beliefs, at, [*between, stop]), strict=True):
+                beliefs = moved
+                if t < stop:
+                    yield t, beliefs, AnswerLikelihoods(nobody, beliefs[:, :0])
+            released[last + 1 : stop + 1] = released[last]
+            at = last = stop
             secrets = model.summed(beliefs)
-            who = np.flatnonzero(self._asked(t, secrets, released))
-            released[t] = released[t - 1]
-            released[t, who] += 1
-            likelihood = np.empty((model.n_states, 0))
+            who = np.flatnonzero(self._asked(stop, secrets, released))
+            released[stop, who] += 1
+            likelihood = beliefs[:, :0]
             if len(who):
-                bits = ReplayBits(f"{self.seed} step {t} person {part[0]}".encode())
-                likelihood = self._answered(t, secrets[:, who], self.paths[part[who], t - 1], bits)
+                bits = ReplayBits(f"{self.seed} step {stop} person {part[0]}".encode())
+                likelihood = self._answered(stop, secrets[:, who], self.paths[part[who], stop - 1], bits)
                 likelihood = likelihood if model.secrets is None else likelihood[model.secrets]
                 given = beliefs[:, who] * likelihood
                 beliefs[:, who] = given / given.sum(axis=0)
-            yield t, beliefs, AnswerLikelihoods(who, likelihood)
+            yield stop, beliefs, AnswerLikelihoods(who, likelihood)
 
     def _answered(self, t: int, beliefs: FloatArray, states: IntArray, bits: ReplayBits) -> FloatArray:
         """How likely (N, k) each state makes answers drawn about ``states`` (k,), under the plans of beliefs (N, k)."""
@@ -557,23 +657,35 @@ class SimulatedReleases:
         squares = (self._centred**2).sum(axis=1) @ beliefs - (means**2).sum(axis=1)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
-    def spreads(self, longest: int) -> FloatArray:
-        """The mean spread 1, 2, ... steps after a release in the middle of these steps, until it has settled."""
-        everyone = np.arange(len(self.paths))
+    def spreads(self, longest: int, who: IntArray) -> FloatArray:
+        """The mean spread of some people 1, 2, ... steps after the release in the middle, until it has settled."""
         asked = np.flatnonzero(self._named) + 1
         middle = int(asked[len(asked) // 2])
-        beliefs = next(after for t, after, _ in self.steps(everyone) if t == middle)
+        beliefs = next(after for t, after, _ in self.steps(who) if t == middle)
         found: list[float] = []
         while len(found) < longest:
             beliefs = self.moves.ahead(beliefs, middle + len(found) + 1)
-            found.append(self._mean(self.spread(self.setting.model.summed(beliefs))))
+            found.append(_mean(self.spread(self.setting.model.summed(beliefs)), self.weights[who]))
             if len(found) > _LOOKED and abs(found[-1] - found[-1 - _LOOKED]) <= _SETTLED * found[-1]:
                 break
         return np.array(found)
+
+
+def _mean(values: FloatArray, weights: FloatArray) -> float:
+    """The mean of values (n,), each of which stands for so many."""
+    # What is the same of everybody has no rounding.
+    return float(values[0] + np.average(values - values[0], weights=weights))
+
+
+def _deviation(values: FloatArray, weights: FloatArray) -> float:
+    """The standard error of `_mean`. People who stand next to each other may have been drawn to be alike."""
+    parts = weights * (values - _mean(values, weights)) / weights.sum()
+    n = len(parts)
+    return math.sqrt(n / (2 * max(1, n - 1))) * float(np.linalg.norm(np.diff(parts)))
 
 
 def likelihood_columns(plan: Plan, z: IntArray) -> FloatArray:
     """How likely each state makes each of some answers (k, d), in columns (N, k); of each the likeliest state 1."""
     # Many people get the same answers.
     rows = likelihood_rows(plan, z)
-    return np.maximum(rows.relative.T[:, rows.which], _RAREST)
+    return np.maximum(rows.relative.T[:, rows.which], RAREST)

@@ -39,7 +39,7 @@ _NO_ERROR, _LEAST_TOLD = 1e-9, 0.001
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 #: An error that may be so much off by chance is told as that.
-_CHANCE_TOLD = 0.05
+CHANCE_TOLD = 0.05
 #: Phrases that sentences of several parts share.
 PHRASES: dict[str, Any] = {
     # Of one state of a step: answers of other steps can tell more of it.
@@ -165,7 +165,7 @@ def noun_words(noun: str) -> dict[str, str]:
 
 def by_chance(chance: float) -> str:
     """How far off expected errors may be by chance, as a share of them, in words; "" where that is little."""
-    if chance < _CHANCE_TOLD:
+    if chance < CHANCE_TOLD:
         return ""
     if chance >= 1:
         return "by chance an error may be many times as large: few people make most of it"
