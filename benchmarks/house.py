@@ -31,9 +31,9 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 60_440,
+    "code lines": 60_600,
     "code lines of tests": 76_760,
-    "words of docs": 121_390,
+    "words of docs": 121_550,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

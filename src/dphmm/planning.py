@@ -218,8 +218,8 @@ def _add_answers(logs: FloatArray, plan: Plan, states: IntArray, count: int, bit
         drawn = np.concatenate([answer_under(plan, states, bits)[0] for _ in range(steps)])
         likely = likelihood_rows(plan, drawn)
         each = np.log(np.maximum(likely.relative, RAREST))
-        for own in np.split(likely.which, steps):
-            logs.T[:] += each[own]
+        for rows in np.split(likely.which, steps):
+            logs.T[:] += each[rows]
         count -= steps
 
 
@@ -414,27 +414,25 @@ class World:
             tried[best] = self._sooner(tried[best])
         ladder = []
         for number, ((releases, epsilon), schedule) in enumerate(zip(counts, tried, strict=True)):
-            found, people = self._per_length(self._known_errors(schedule)), len(self._followed_so_far[schedule])
-            figures = (found.asked, found.online, found.smoothed, found.deviation)
+            errors, people = self._per_length(self._known_errors(schedule)), len(self._followed_so_far[schedule])
+            figures = (errors.asked, errors.online, errors.smoothed, errors.deviation)
             ladder.append(Candidate(epsilon, releases, *figures, number == best, people))
         return tried[best], tuple(ladder)
 
     def _best(self, tried: Sequence[Schedule]) -> int:
         """The number of the best schedule, by the people followed so far: by what speaks against it, then by error."""
-        found = [self._per_length(self._known_errors(schedule)) for schedule in tried]
-        errors = [one.smoothed if self.kind == "planned" else one.online for one in found]
-        against = [len(not_advised(at.exact, one.smoothed, self.known)) for at, one in zip(tried, found, strict=True)]
+        figures = [self._per_length(self._known_errors(schedule)) for schedule in tried]
+        errors = [each.smoothed if self.kind == "planned" else each.online for each in figures]
+        against = [len(not_advised(at.exact, e.smoothed, self.known)) for at, e in zip(tried, figures, strict=True)]
         # The fewest releases come first, and keep their place where another is as good.
         return int(np.lexsort((errors, against))[0])
 
     def _is_worse(self, schedule: Schedule, best: Schedule) -> bool:
         """Whether a schedule errs more than the best one, beyond chance, of people who were followed under both."""
-        column = 1 if self.kind == "planned" else 0
-        one, two = (self._followed_so_far[each] for each in (schedule, best))
-        both = min(len(one), len(two))
-        found = self.simulated(schedule).of_people(self._order[:both], one[:both] - two[:both])
-        more = found.online if column == 0 else found.smoothed
-        return more > CHANCE * found.deviation
+        errors, least = self._followed_so_far[schedule], self._followed_so_far[best]
+        both = min(len(errors), len(least))
+        more = self.simulated(schedule).of_people(self._order[:both], errors[:both] - least[:both])
+        return (more.smoothed if self.kind == "planned" else more.online) > CHANCE * more.deviation
 
     def not_advised(self, planned: SchedulePlan) -> tuple[str, ...]:
         """The reasons for which a plan of these people is no advice: also where it is the best that was tried."""
@@ -512,8 +510,8 @@ class World:
         spreads = np.array(schedule.spreads)
         times = np.arange(1, len(spreads) + 1)
         other = replace(schedule, spreads=tuple(np.interp(times * SOONER, times, spreads).tolist()))
-        one, two = (self._per_length(self._errors(each)) for each in (schedule, other))
-        return other if two.online < one.online else schedule
+        errors = [self._per_length(self._errors(each)).online for each in (schedule, other)]
+        return other if errors[1] < errors[0] else schedule
 
     def _errors(self, schedule: Schedule) -> Errors:
         """The errors of the people under a schedule: of as many as it takes for chance to be little, or of all."""
@@ -536,13 +534,13 @@ class World:
         """The errors of the people who have been followed under a schedule."""
         each = self._followed_so_far[schedule]
         who = self._order[: len(each)]
-        found = self.simulated(schedule).of_people(who, each)
-        return found._replace(deviation=math.hypot(found.deviation, self._unseen(len(each)) * self.without))
+        errors = self.simulated(schedule).of_people(who, each)
+        return errors._replace(deviation=math.hypot(errors.deviation, self._unseen(len(each)) * self.without))
 
     def _is_sure(self, schedule: Schedule) -> bool:
         """Whether chance moves the error of a schedule by so little that nothing is said of it."""
-        found = self._known_errors(schedule)
-        return 2 * found.deviation < CHANCE_TOLD * found.smoothed
+        errors = self._known_errors(schedule)
+        return CHANCE * errors.deviation < CHANCE_TOLD * errors.smoothed
 
     def _per_length(self, found: Errors) -> Errors:
         """With the steps that are asked in one sequence, block or window."""
@@ -792,12 +790,12 @@ class World:
         shares = weights / weights.sum(axis=0)
         if self.setting.space.has_labels:
             return np.asarray(1 - shares.max(axis=0))
-        guesses, found = self._guesses.of(shares)[0], np.empty(shares.shape[1])
-        for person, (guess, share) in enumerate(zip(guesses, shares.T, strict=True)):
+        errors = np.empty(shares.shape[1])
+        for person, (guess, share) in enumerate(zip(self._guesses.of(shares)[0], shares.T, strict=True)):
             likely = share > _UNLIKELY
-            off = self.setting.space.distances(guess, self._somewhere[likely]).mean(axis=1)
-            found[person] = off @ share[likely]
-        return found
+            apart = self.setting.space.distances(guess, self._somewhere[likely]).mean(axis=1)
+            errors[person] = apart @ share[likely]
+        return errors
 
 
 def block_length(promise: SequencePromise, step: int | None) -> int:

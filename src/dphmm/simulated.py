@@ -102,8 +102,8 @@ class Moves:
 
             # Nobody has answered yet: one belief is that of all.
             alike = bool((beliefs == beliefs[:, :1]).all())
-            found = _sums(beliefs[:, :1] if alike else beliefs, before, stay, moved)
-            yield from np.repeat(found, beliefs.shape[1], axis=2) if alike else found
+            sums = _sums(beliefs[:, :1] if alike else beliefs, before, stay, moved)
+            yield from np.repeat(sums, beliefs.shape[1], axis=2) if alike else sums
             return
         for step in steps:
             while t < step:
@@ -123,8 +123,8 @@ class Moves:
 
             # Before nothing is seen everything is as likely.
             alike = bool((likelihoods == 1).all())
-            found = np.ones((len(steps), *likelihoods.shape)) if alike else _sums(likelihoods, before, stay, moved)
-            yield from (sums / sums.max(axis=0) for sums in found)
+            each = np.ones((len(steps), *likelihoods.shape)) if alike else _sums(likelihoods, before, stay, moved)
+            yield from (sums / sums.max(axis=0) for sums in each)
             return
         for step in steps:
             while t > step:
@@ -516,14 +516,13 @@ class SimulatedReleases:
         """Of some people the errors of their guesses, online and smoothed, and how often each is asked (n, 3)."""
         steps = len(self._looked)
         each = max(1, _KEPT // (steps * self.setting.model.n_states))
-        found = np.empty((len(who), 3))
+        errors = np.empty((len(who), 3))
         for first in range(0, len(who), each):
             part = who[first : first + each]
             seen = np.empty((2, len(part), steps, 1 + self._points.shape[1]))
-            found[first : first + each, 2] = self._estimate(part, self._seen, *seen)
-            for column, one in enumerate(seen):
-                found[first : first + each, column] = self._off(part, one).mean(axis=1)
-        return found
+            errors[first : first + each, 2] = self._estimate(part, self._seen, *seen)
+            errors[first : first + each, :2] = np.mean([self._off(part, guesses) for guesses in seen], axis=2).T
+        return errors
 
     def of_people(self, who: IntArray, each: FloatArray) -> Errors:
         """The errors of all whom some people stand for, from what `each` found of these."""
