@@ -31,16 +31,16 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 60_600,
-    "code lines of tests": 76_760,
-    "words of docs": 121_550,
+    "code lines": 61_300,
+    "code lines of tests": 77_200,
+    "words of docs": 122_000,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
     "imports in functions": 0,
     "functions with many parameters": 29,
     "docstrings that begin with a clause, %": 21,
-    "names that say nothing": 1_360,
+    "names that say nothing": 1_380,
     "class names with several meanings": 50,
     "short private functions used once": 300,
     "modules without a mirrored test": 30,

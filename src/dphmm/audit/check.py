@@ -10,6 +10,7 @@ Proof: docs/proofs/ledger.md, docs/proofs/promise.md.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -82,6 +83,10 @@ class CheckedRelease:
         Source: docs/files.md.
         """
         return plain_plans(self.plans_made)
+
+    def beside(self, checks: Sequence[tuple[str, str, str]]) -> CheckedRelease:
+        """The same with more that was looked at."""
+        return dataclasses.replace(self, checks=(*self.checks, *checks))
 
     def _of(self, word: str) -> tuple[str, ...]:
         return tuple(f"{check}: {figure}" for told, check, figure in self.checks if told == word)

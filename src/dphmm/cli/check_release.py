@@ -9,18 +9,18 @@ from typing import Any
 import click
 
 from dphmm.cli.console import Console, one_line, print_json, stage_of
-from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy
+from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, made_table, of_folder
 from dphmm.errors import InvalidInput
 
 
 @click.command("check-release", context_settings=CONTEXT)
 @click.argument("released", metavar="RELEASED")
-@click.option("--model", metavar="M", required=True, help="The model of the release.")
+@click.option("--model", metavar="M", help="Of a bare file: the model of the release.")
 @click.option("--policy", metavar="P", help="Its policy  [default: as the privacy statement describes it]")
 @click.option("--statement", metavar="S", help="Its privacy statement, if not beside it.")
 @click.option("--query", metavar="Q", help="Of a release table the query of the rows, if it has several.")
 @click.option("--ledger", metavar="L", help="The ledger that its releases are in: a file, or a release table.")
-@click.option("--mechanism", metavar="FILE", help="The made table that it was released with, if it was: table.npz.")
+@made_table
 @click.option("--plain", metavar="FOLDER", help="Keep what verify_release.py reads in this folder, a new one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 def check_release(as_json: bool, **given: Any) -> int:
@@ -32,14 +32,14 @@ def check_release(as_json: bool, **given: Any) -> int:
     Python, in a process of its own. All choices of the release are in its statement. Exit code 0: nothing is wrong.
     1: something is. 2: a file cannot be read. 5: nothing is wrong, and something was not looked at, each on a line.
     """
+    from dphmm.audit.check import WRONG
     from dphmm.audit.check import check_release as check_file
     from dphmm.audit.release_tables import check_release_table
-    from dphmm.mechanisms.answer_table import make_known
-    from dphmm.storage.made_tables import load_table
     from dphmm.storage.table_ledger import opened_to_read
 
     if given["plain"] is not None and Path(given["plain"]).exists():
         raise InvalidInput("--plain", f"{given['plain']}, which exists", "a new folder")
+    given = of_folder(given)
     of_table = Path(given["released"]).is_dir()
     alone = "statement" if of_table else "query"
     if given[alone] is not None:
@@ -49,8 +49,6 @@ def check_release(as_json: bool, **given: Any) -> int:
     policy = None
     if given["policy"] is not None:
         policy, space = loaded_policy(given["policy"], model)
-    if given["mechanism"] is not None:
-        make_known(load_table(given["mechanism"]))
     with ExitStack() as held, Console().progress("check-release") as progress:
         file = None if given["ledger"] is None else Path(given["ledger"])
         ledger = None if file is None else held.enter_context(opened_to_read(file))
@@ -62,6 +60,8 @@ def check_release(as_json: bool, **given: Any) -> int:
             found = check_release_table(given["released"], *public, query=given["query"], **kept)
         else:
             found = check_file(given["released"], *public, statement=given["statement"], **kept)
+        if (place := given.get("place")) is not None:
+            found = found.beside([(WRONG, "folder", line) for line in place.others()])
     if as_json:
         print_json(found.document())
     else:

@@ -11,7 +11,7 @@ import click
 
 from dphmm.accounting.budget import float_above
 from dphmm.cli.console import Console, Row, aligned, named, one_line, print_json
-from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, messages, other_queries, released_under
+from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, messages, of_folder, other_queries, released_under
 from dphmm.cli.smooth import other_query, read_rows, release_subjects
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, steady
@@ -43,8 +43,8 @@ _NO_LOSS = 1e-12
 
 @click.command("leakage", context_settings=CONTEXT)
 @click.argument("released", metavar="RELEASED")
-@click.option("--model", required=True, metavar="M", help="The model that the release was made with.")
-@click.option("--policy", required=True, metavar="P", help="The policy that the release was made with.")
+@click.option("--model", metavar="M", help="Of a bare file: the model that the release was made with.")
+@click.option("--policy", metavar="P", help="Of a bare file: the policy that the release was made with.")
 @click.option("--event", metavar="STATES", help="The states of the event: names with commas between, or a table.")
 @click.option("--from", "first", metavar="T", help="The first step of the event, or a time: 2024-05-06T09:00Z.")
 @click.option("--to", "last", metavar="T", help="The last step of the event, or the time at which it ends.")
@@ -63,6 +63,7 @@ def leakage(**given: Any) -> int:
     reads them.
     """
     console = Console(given["quiet"])
+    given = of_folder(given)
     _check(given)
     path = checked_input(given["released"], "RELEASED")
     model, space = loaded_model(given["model"])

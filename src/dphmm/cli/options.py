@@ -20,6 +20,7 @@ from dphmm.states.maps import parse_duration, parse_length, parse_speed
 from dphmm.storage.geo_files import read_zones
 from dphmm.storage.inputs import checked_output
 from dphmm.storage.ledger import stored_spelling
+from dphmm.storage.release_folder import INDEX, MADE_TABLE, MODEL, OWNER, PLAN, POLICY, ReleaseFolder, folder_of
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
@@ -60,6 +61,32 @@ def messages(command: F) -> F:
     quiet = click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings stay.")
     as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
     return as_json(quiet(command))
+
+
+def of_folder(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a command on a released file; of the folder of a release those that it answers by itself.
+
+    Its model, policy, plan and made table lie in it, and its ledger is recorded beside it for the owner. Raises
+    InvalidInput for a folder that is none, for a bare file without its model, and as `ReleaseFolder.ledger`.
+    """
+    path = Path(given["released"])
+    if not (path / INDEX).exists() and folder_of(path) is None:
+        if path.is_dir() and "query" not in given:
+            ReleaseFolder.opened(path, "RELEASED")
+        if "model" in given and given["model"] is None:
+            raise InvalidInput("--model", "nothing", "the model of the release, or RELEASED a folder, which has it")
+        return dict(given)
+    place = ReleaseFolder.opened(path, "RELEASED")
+    named = {**given, "released": str(place.table), "place": place}
+    for option, file in {"model": MODEL, "policy": POLICY, "plan": PLAN}.items():
+        if option in given and given[option] is None and (place.path / file).exists():
+            named[option] = str(place.path / file)
+    if (place.path / MADE_TABLE).exists():
+        reference = MECHANISM.convert(place.path / MADE_TABLE, None, None)
+        named |= {"mechanism": reference} if given.get("mechanism", "") is None else {}
+    if "ledger" in given and given["ledger"] is None and (place.owner / OWNER).exists():
+        named["ledger"] = str(place.ledger())
+    return named
 
 
 class _Mechanism(click.ParamType[Any]):

@@ -16,6 +16,7 @@ from dphmm.cli.options import (
     loaded_policy,
     messages,
     new_output,
+    of_folder,
     released_under,
 )
 from dphmm.cli.smooth import ASKED, read_rows, release_subjects
@@ -46,8 +47,8 @@ _OPTIONS = {"regions": "--regions", "per": "--per", "zone": "--zone", "flows": "
 
 @click.command("population", context_settings=CONTEXT)
 @click.argument("released", metavar="RELEASED", required=False)
-@click.option("--model", required=True, metavar="M", help="The model that the release was made with.")
-@click.option("--policy", required=True, metavar="P", help="The policy that the release was made with.")
+@click.option("--model", metavar="M", help="Of a bare file: the model that the release was made with.")
+@click.option("--policy", metavar="P", help="Of a bare file: the policy that the release was made with.")
 @click.option(
     "--regions",
     metavar="FILE",
@@ -85,6 +86,7 @@ def _after(given: Mapping[str, Any]) -> int:
         raise InvalidInput("RELEASED", "nothing", "a released file, or --before N")
     if given["output"] is None:
         raise InvalidInput("-o", "nothing", "the file to write")
+    given = of_folder(given)
     path = checked_input(given["released"], "RELEASED")
     inputs = [path, *(given[name] for name in ("model", "policy", "regions") if given[name] is not None)]
     _check_outputs(given, inputs)

@@ -35,6 +35,7 @@ from dphmm.cli.release_job import (
     agree_to_no_limit,
     check_outputs,
     checked_batch,
+    in_folder,
     name_counts,
     note_no_ledger,
     people,
@@ -105,8 +106,16 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="A plan as dphmm plan writes it: its promise, schedule and epsilon, instead of those options.",
 )
-@output("released.parquet", required=False)
-@click.option("--ledger", metavar="FILE", help="Where every release and its cost are stored before anyone sees it.")
+@output("OUT", required=False)
+@click.option(
+    "--format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True, help="Of the rows in OUT."
+)
+@click.option(
+    "--ledger",
+    metavar="FILE",
+    help="Where every release and its cost are stored before anyone sees it  [default: ledger.db beside OUT]",
+)
+@click.option("--new", is_flag=True, help="Refuse people whom the ledger knows.")
 @spelling
 @plan_choices
 @click.option(
@@ -184,6 +193,7 @@ def release(**given: Any) -> int:
     nothing is printed; --answer first answers the first line of a bin at once.
     """
     console = Console(given["quiet"])
+    given = in_folder(given)
     if given["statement"] is not None and given["trajectories"] != "-":
         raise InvalidInput("--statement", given["statement"], "- as TRAJ with it: of a file it lies beside the output")
     job = Job.of(given)
@@ -202,7 +212,8 @@ _LONG = 100_000
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
-    from dphmm.statement.files import write_statement
+    from dphmm.setup.publishing import PublicSide
+    from dphmm.statement.files import statement_path, write_statement
     from dphmm.statement.story import after_sequence_words
     from dphmm.statement.warnings import release_warnings
     from dphmm.storage.released import Published
@@ -218,8 +229,18 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     batch, published = checked_batch(job, rows, given, console), Published()
     owners = people(job, rows, sha256, given, console)
     agree_to_no_limit(batch, given, console, rows.users)
+    place = given.get("place")
     go_on = f"; --resume continues after them, and writes {Path(given['output']).name} and its statement"
+    if place is not None:
+        go_on = "; the same command continues after them"
+        public = PublicSide(job.model, job.policy, job.space, job.planned, batch.setting.options.mechanism)
+        public.check_same(place)
+        place.create()
+        # Before anything is drawn: a full disk stops here, and not with answers that nobody can read again.
+        public.save(place)
     with open_ledger(given["ledger"], spelling=given["spelling"]) as ledger, ledger.lease(COMMANDS):
+        if place is not None:
+            place.keep_ledger(given["ledger"])
         before = ledger.count_releases(given["query"])
         batch = batch.over(ledger, None)
         batch.check_rewritten(given["output"])
@@ -236,6 +257,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     statement = batch.statement(published, owners.people, known_by=owners.known_by)
     with told_if_interrupted(given, before, lambda: go_on):
         write_statement(given["output"], statement)
+        if place is not None:
+            place.keep([Path(given["output"]).name, statement_path(given["output"]).name])
         write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
         rejected = by_reason(loaded.rejected)
         batch.write_owner_counts(given["output"], rows, published, rejected)
@@ -379,7 +402,7 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
     """What else is to be known of the rows and totals, and where everything lies."""
     from dphmm.statement.sentences import plural, wrapped_row
 
-    output = given["output"]
+    output, place = given["output"], given.get("place")
     name = Path(output).name
     # What did not happen is not mentioned.
     listed = f"{in_words(document['rejected'])}; listed in {name}.rejected.csv"
@@ -393,10 +416,13 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
         (skipped, "skipped steps", f"{skipped:,} without a row: nothing is asked there"),
         (document["rejected"], "set aside", listed),
         (nowhere, "without place", f"{nowhere:,} rows with empty cells there: they have no answer"),
-        (True, "written", f"{output} and its privacy statement {name}.privacy.json"),
+        (place is None, "written", f"{output} and its privacy statement {name}.privacy.json"),
+        (place is not None, "written", f"{place and place.path}, which may be published as it is"),
     ]
     kept = [(label, text) for mentioned, label, text in rows if mentioned]
-    if click.get_current_context().obj != ONE_OF_MANY:
+    if place is not None:
+        kept.append(("next", f"dphmm report {quote(str(place.path))}"))
+    elif click.get_current_context().obj != ONE_OF_MANY:
         report = f"dphmm report {quote(output)} --model {quote(given['model'])}{_tables(given)}{_ledger(given)}"
         kept.append(("next", f"{report} -o report.html"))
     # A command is one line, to be copied.

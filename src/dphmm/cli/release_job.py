@@ -30,6 +30,7 @@ from dphmm.storage.inputs import checked_output
 from dphmm.storage.ledger import COMMANDS, open_ledger
 from dphmm.storage.ledger.connection import ledger_path
 from dphmm.storage.private_tables import owner_counts, owner_path, rejected_path, write_counts
+from dphmm.storage.release_folder import TABLES, ReleaseFolder
 from dphmm.storage.tables import table_format
 
 if TYPE_CHECKING:
@@ -198,6 +199,10 @@ def checked_batch(job: Job, rows: VisitTable, given: Mapping[str, Any], console:
 
 def note_no_ledger(given: Mapping[str, Any], console: Console) -> None:
     """Whoever resumes has a ledger in mind: another name would answer everybody once more."""
+    if given.get("place") is not None:
+        if not Path(given["ledger"]).exists():
+            console.note(f"new ledger {Path(given['ledger']).name}: nobody in it has an account yet")
+        return
     if given["resume"] and given["ledger"] is not None and not Path(given["ledger"]).exists():
         name = Path(given["ledger"]).name
         console.note(f"--resume: there is no ledger {name} yet, so nobody is continued: everybody is answered anew")
@@ -257,6 +262,22 @@ def _without_limit(setting: Setting, noun: str, console: Console) -> str:
     return no_limit(found if isinstance(found, str) else replace(found, noun=noun))
 
 
+def in_folder(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of a release into a folder, as those of its table: -o names the folder.
+
+    The ledger is the one that the folder was released with, else that of --ledger, else ledger.db beside the folder.
+    Whom it knows is continued, but for --new. Raises InvalidInput as `ReleaseFolder.ledger`.
+    """
+    output = given["output"]
+    if output is None or (Path(output).suffix and not (str(output).endswith("/") or Path(output).is_dir())):
+        return given
+    place = ReleaseFolder.of(output)
+    table = next((name for name in TABLES if (place.path / name).exists()), f"released.{given['format']}")
+    ledger = place.ledger(given["ledger"])
+    named = {"output": str(place.path / table), "ledger": str(ledger), "resume": not given["new"]}
+    return {**given, **named, "place": place}
+
+
 def check_outputs(given: Mapping[str, Any]) -> None:
     """The output does not exist yet (unless it is resumed), can be written, and is none of the inputs.
 
@@ -264,7 +285,11 @@ def check_outputs(given: Mapping[str, Any]) -> None:
     """
     from dphmm.statement.files import statement_path
 
-    output, ledger = given["output"], given["ledger"]
+    output, ledger, place = given["output"], given["ledger"], given.get("place")
+    if place is not None:
+        place.check()
+        ledger_path(ledger)
+        return
     if output is None and not given["dry_run"]:
         raise InvalidInput("-o", "nothing", "the file to write")
     if ledger is None and not given["dry_run"]:

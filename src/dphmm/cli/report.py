@@ -22,6 +22,7 @@ from dphmm.cli.options import (
     made_table,
     messages,
     new_output,
+    of_folder,
     output,
     refuse_choices,
 )
@@ -49,9 +50,9 @@ if TYPE_CHECKING:
 
 @click.command("report", context_settings=CONTEXT)
 @click.argument("released", metavar="RELEASED")
-@click.option("--model", required=True, metavar="M", help="The model that the release was made with.")
+@click.option("--model", metavar="M", help="Of a bare file: the model that the release was made with.")
 @click.option("--policy", metavar="P", help="Its policy  [default: as the privacy statement describes it]")
-@output("report.html")
+@output("report.html", required=False)
 @click.option("--ledger", metavar="L", help="The ledger it is stored in: totals over all its files, rows compared.")
 @click.option("--plan", metavar="FILE", help="The plan that it was released by: what other budgets would give.")
 @click.option(
@@ -78,6 +79,14 @@ def report(**given: Any) -> int:
     from dphmm.report.page import refuse_public_page
 
     console = Console(given["quiet"])
+    given = of_folder(given)
+    place = given.get("place")
+    if given["output"] is None:
+        if place is None:
+            raise InvalidInput("-o", "nothing", "the file to write; of the folder of a release it lies in that")
+        owner = given["truth"] is not None
+        page = place.owner / "report.owner.html" if owner else place.path / "report.html"
+        given |= {"output": str(page), "force": True}
     inputs = [
         given[name] for name in ("released", "model", "policy", "ledger", "plan", "backdrop", "truth") if given[name]
     ]
@@ -94,6 +103,8 @@ def report(**given: Any) -> int:
         stage_of(progress, "drawing the page")
         path = write_report(given["output"], made)
         figures = [] if given["figures"] is None else write_figures(Path(given["figures"]), made)
+    if place is not None and path.parent == place.path:
+        place.keep([path.name])
     if made.owner_only:
         hint = "" if "owner" in path.name else f"; a name such as {path.stem}.owner.html would say so"
         told = "shows where people truly were" if made.planar else "was measured against the truth"
@@ -382,6 +393,7 @@ def read(released: str, **given: Any) -> None:
     """
     from dphmm.audit.reading import read as read_released
 
+    released = of_folder({"released": released})["released"]
     states = given["states"]
     if given["output"] is not None:
         table_format(given["output"], "-o")

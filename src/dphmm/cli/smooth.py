@@ -17,6 +17,7 @@ from dphmm.cli.options import (
     loaded_policy,
     messages,
     new_output,
+    of_folder,
     other_queries,
     output,
     refuse_choices,
@@ -42,8 +43,8 @@ MEANING = "computed from published data alone: nothing is spent, and anybody can
 
 @click.command("smooth", context_settings=CONTEXT)
 @click.argument("released", metavar="RELEASED")
-@click.option("--model", required=True, metavar="M", help="The model that the release was made with.")
-@click.option("--policy", required=True, metavar="P", help="The policy that the release was made with.")
+@click.option("--model", metavar="M", help="Of a bare file: the model that the release was made with.")
+@click.option("--policy", metavar="P", help="Of a bare file: the policy that the release was made with.")
 @output("smoothed.parquet")
 @released_under
 @other_queries
@@ -69,6 +70,7 @@ def smooth(**given: Any) -> int:
     from dphmm.storage.released import smoothed_table
 
     console = Console(given["quiet"])
+    given = of_folder(given)
     path = checked_input(given["released"], "RELEASED")
     paths = [checked_input(other, "--with") for other in given["others"]]
     beside = [*paths, *map(statement_path, paths)]

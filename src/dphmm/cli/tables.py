@@ -22,6 +22,7 @@ from dphmm.cli.options import (
     force,
     messages,
     new_output,
+    of_folder,
     output,
     spelling,
     spelling_of,
@@ -263,6 +264,7 @@ def export(released: str, what: str | None, **given: Any) -> None:
     points. An output that ends in .csv, .csv.gz or .parquet is the same table in that format, with its privacy
     statement beside it.
     """
+    released = of_folder({"released": released})["released"]
     new_output(given["output"], [released], given["force"])
     options = {"released": "RELEASED", "output": "-o", "what": "--what"}
     if str(given["output"]).lower().endswith((".csv", ".csv.gz", ".parquet")):

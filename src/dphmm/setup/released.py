@@ -19,12 +19,14 @@ from dphmm._notebook import html_lines
 from dphmm._progress import Progress
 from dphmm.audit.released import ReleasedFile
 from dphmm.errors import InvalidInput
+from dphmm.mechanisms import make_known
 from dphmm.session.setting import Setting
 from dphmm.statement.files import load_statement
 from dphmm.storage.inputs import PathLike
+from dphmm.storage.made_tables import load_table
 from dphmm.storage.models import load_model
 from dphmm.storage.policies import load_policy, load_policy_space
-from dphmm.storage.release_folder import MODEL, PLAN, POLICY, ReleaseFolder
+from dphmm.storage.release_folder import MADE_TABLE, MODEL, PLAN, POLICY, ReleaseFolder
 from dphmm.storage.released import as_released
 from dphmm.storage.tables import read_table
 
@@ -54,7 +56,11 @@ def open(folder: PathLike) -> Released:
     --------
     ``out = dphmm.open("out/")``; then ``out`` says what was published, and ``out.estimates()`` where people were.
     """
-    return Released(ReleaseFolder.opened(folder))
+    place = ReleaseFolder.opened(folder)
+    if (place.path / MADE_TABLE).exists():
+        # A plan is made again only with a table that is known.
+        make_known(load_table(place.path / MADE_TABLE))
+    return Released(place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,15 +226,15 @@ class Released:
 
         Raises as `dphmm.audit.check_release`.
         """
-        from dphmm.audit.check import check_release
+        from dphmm.audit.check import WRONG, check_release
         from dphmm.storage.ledger import open_ledger
 
         with ExitStack() as held:
             opened = None if ledger is None else held.enter_context(open_ledger(ledger, read_only=True))
             file = None if ledger is None else Path(ledger)
-            return check_release(
-                self.folder.table, self.model, self.policy, self.space, ledger=opened, ledger_file=file
-            )
+            public = self.model, self.policy, self.space
+            checked = check_release(self.folder.table, *public, ledger=opened, ledger_file=file)
+            return checked.beside([(WRONG, "folder", line) for line in self.folder.others()])
 
     @property
     def _public(self) -> tuple[tuple[MarkovModel, PolicyGraph, StateSpace], dict[str, Any]]:

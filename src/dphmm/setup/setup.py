@@ -19,12 +19,13 @@ from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.evaluation.table_check import TableCheck, check_table
 from dphmm.markov.model import MarkovModel
+from dphmm.mechanisms import MadeTable, make_known
 from dphmm.policy import complete, radius
 from dphmm.policy.graph import PolicyGraph
-from dphmm.schedule_plan import save_plan
 from dphmm.session.options import PlanChoices
 from dphmm.session.setting import Setting, check_same_states
 from dphmm.setup.person import Person
+from dphmm.setup.publishing import PublicSide
 from dphmm.statement.files import statement_path, write_statement
 from dphmm.statement.origin import whom, whom_of
 from dphmm.statement.release import CoveredDistance
@@ -36,11 +37,9 @@ from dphmm.states.space import StateSpace
 from dphmm.storage.fits import fit
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.ledger import open_ledger
-from dphmm.storage.models import load_model, save_model
-from dphmm.storage.policies import load_policy, save_policy
 from dphmm.storage.private_tables import owner_counts, write_counts, write_rejected
 from dphmm.storage.publications import fit_once
-from dphmm.storage.release_folder import COUNTS, INDEX, MODEL, PLAN, POLICY, REJECTED, TABLES, ReleaseFolder
+from dphmm.storage.release_folder import COUNTS, REJECTED, TABLES, ReleaseFolder
 from dphmm.storage.released import Published
 from dphmm.storage.tables import is_path
 from dphmm.storage.trajectories import by_reason, load_visits
@@ -405,7 +404,8 @@ class Plan:
         setup, place = self.setup, ReleaseFolder.of(folder)
         counted, published = place.ledger(ledger), Published()
         people = whom_of(setup.model.provenance, whom(model_people, None))
-        self._check_same(place)
+        public = PublicSide(setup.model, setup.policy, setup.space, self.planned, self._made)
+        public.check_same(place)
         if not counted.exists():
             print(f"new ledger {counted.name}: nobody in it has an account yet", file=sys.stderr)
         with open_ledger(counted) as store:
@@ -434,7 +434,7 @@ class Plan:
             output = place.path / TABLES[0]
             batch.check_rewritten(output)
             # Before anything is drawn: a full disk stops here, and not with answers that nobody can read again.
-            self._save(place)
+            public.save(place)
             place.keep_ledger(counted)
             with shown(progress, "release") as report:
                 for _ in batch.written(batch.run(loaded.visits, resume=not new, progress=report), output, published):
@@ -464,31 +464,13 @@ class Plan:
         )
         return Person(name, batch)
 
-    def _check_same(self, place: ReleaseFolder) -> None:
-        """Refuse a folder that was released under another model or policy."""
-
-        if not (place.path / INDEX).exists():
-            return
-        model = load_model(place.path / MODEL)
-        if model.digest != self.setup.model.digest:
-            raise InvalidInput("folder", f"{place.path}, a release under another model", "a new folder")
-        if load_policy(place.path / POLICY, self.setup.space, model).digest != self.setup.policy.digest:
-            raise InvalidInput("folder", f"{place.path}, a release under another policy", "a new folder")
-
-    def _save(self, place: ReleaseFolder) -> None:
-        """Write the public side of the release into its folder."""
-
-        setup, names = self.setup, [MODEL, POLICY]
-        if not (place.path / MODEL).exists():
-            save_model(setup.model, place.path / MODEL)
-            save_policy(setup.policy, place.path / POLICY, setup.space)
-            if self.planned is not None:
-                save_plan(self.planned, place.path / PLAN)
-        if self.planned is not None:
-            names.append(PLAN)
-        place.keep(names)
-
     # -- what is told -----------------------------------------------------------------------------------------------
+
+    @property
+    def _made(self) -> str:
+        """The mechanism by name, a made table by its reference."""
+        mechanism = self.setup.mechanism
+        return make_known(mechanism) if isinstance(mechanism, MadeTable) else str(mechanism)
 
     @property
     def _setting(self) -> Setting:

@@ -72,16 +72,22 @@ class ReleaseFolder:
         """The ledger beside the folder, never in it."""
         return self.path.parent / LEDGER
 
-    def create(self) -> None:
-        """Make both folders, where there are none. Raises InvalidInput for one that has other files than a release."""
+    def check(self) -> None:
+        """Raise InvalidInput for a folder that cannot be made, and for one that has other files than a release."""
         if self.path.exists() and not self.path.is_dir():
             raise InvalidInput("-o", str(self.path), "a folder")
         if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / INDEX).exists():
             raise InvalidInput("-o", f"{self.path}, which has files and is no release", "a new folder, or an empty one")
         if not self.path.parent.is_dir():
             raise InvalidInput("-o", str(self.path), "a folder in one that exists")
+
+    def create(self) -> None:
+        """Make both folders, where there are none. Raises as `check`."""
+        self.check()
         self.path.mkdir(exist_ok=True)
         self.owner.mkdir(mode=0o700, exist_ok=True)
+        if not (self.path / INDEX).exists():
+            self.keep([])
 
     def files(self) -> dict[str, str]:
         """The SHA-256 of each file of the release, by name. Raises InvalidInput for an index that is none."""
@@ -145,6 +151,12 @@ class ReleaseFolder:
         if ledger_id(path) != _read(record, "id", str):
             raise InvalidInput("--ledger", f"{path}, which is another ledger", expected)
         return path
+
+
+def folder_of(table: PathLike) -> ReleaseFolder | None:
+    """The folder of a release whose table this is; None for another file."""
+    path = Path(table).absolute()
+    return ReleaseFolder(path.parent) if path.name in TABLES and (path.parent / INDEX).exists() else None
 
 
 def ledger_id(ledger: PathLike) -> str:

@@ -1,0 +1,55 @@
+"""The public side of a release in its folder: model, policy, plan and made table, written before anything is drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.mechanisms.answer_table import is_reference, known_table
+from dphmm.policy.graph import PolicyGraph
+from dphmm.schedule_plan import save_plan
+from dphmm.states.space import StateSpace
+from dphmm.storage.made_tables import save_table
+from dphmm.storage.models import load_model, save_model
+from dphmm.storage.policies import load_policy, save_policy
+from dphmm.storage.release_folder import INDEX, MADE_TABLE, MODEL, PLAN, POLICY, ReleaseFolder
+
+if TYPE_CHECKING:
+    from dphmm.schedule_plan import SchedulePlan
+
+
+class PublicSide(NamedTuple):
+    """What a release is made with, which is published beside it.
+
+    ``mechanism`` : its name, or the reference of a made table.
+    """
+
+    model: MarkovModel
+    policy: PolicyGraph
+    space: StateSpace
+    planned: SchedulePlan | None = None
+    mechanism: str = "auto"
+
+    def check_same(self, place: ReleaseFolder) -> None:
+        """Raise InvalidInput for a folder that was released under another model or policy."""
+        if not (place.path / MODEL).exists() or not (place.path / INDEX).exists():
+            return
+        model = load_model(place.path / MODEL)
+        if model.digest != self.model.digest:
+            raise InvalidInput("-o", f"{place.path}, a release under another model", "a new folder")
+        if load_policy(place.path / POLICY, self.space, model).digest != self.policy.digest:
+            raise InvalidInput("-o", f"{place.path}, a release under another policy", "a new folder")
+
+    def save(self, place: ReleaseFolder) -> None:
+        """Write what the folder does not have yet, and take it into the index."""
+        model, policy, plan, table = (place.path / name for name in (MODEL, POLICY, PLAN, MADE_TABLE))
+        if not model.exists():
+            save_model(self.model, model)
+        if not policy.exists():
+            save_policy(self.policy, policy, self.space)
+        if self.planned is not None and not plan.exists():
+            save_plan(self.planned, plan)
+        if is_reference(self.mechanism) and not table.exists():
+            save_table(known_table(self.mechanism), table)
+        place.keep([MODEL, POLICY, PLAN, MADE_TABLE])
