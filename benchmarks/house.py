@@ -31,9 +31,9 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 61_300,
-    "code lines of tests": 77_200,
-    "words of docs": 122_000,
+    "code lines": 61_330,
+    "code lines of tests": 77_207,
+    "words of docs": 122_015,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

@@ -47,6 +47,16 @@ def test_a_table_is_the_same_with_blocks_and_without(seed):
     twice(World.numbered(seed), lambda: dphmm.ReplayBits(seed))
 
 
+@given(SEEDS)
+@settings(max_examples=25)
+def test_a_table_of_a_chain_of_second_order_is_the_same_with_blocks_and_without(seed):
+    """Its plan sets are of secrets, and its beliefs of latent pairs."""
+    world = World.numbered(seed)
+    walks = np.random.default_rng(seed).integers(world.space.n_states, size=(3, 40))
+    world.model = dphmm.MarkovModel.second_order(world.model, walks, weight=0.5)
+    twice(world, lambda: dphmm.ReplayBits(seed))
+
+
 def test_blocks_decide_most_rows_of_these_worlds_and_leave_some():
     with counted_plans() as counts:
         for seed in range(30):

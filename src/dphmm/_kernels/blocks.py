@@ -379,6 +379,8 @@ def move_rows(
     places: IntArray,
     priors: FloatArray,
     supports: BoolArray,
+    secrets: IntArray,
+    planned_on: BoolArray,
     z: IntArray,
     found: PlannedRows,
     numbers: IntArray,
@@ -389,7 +391,11 @@ def move_rows(
     moves: Predecessors,
     out: MovedRows,
 ) -> None:
-    """Condition the beliefs of the plans at ``places`` (m,) on answers (m, 2), and move them one step."""
+    """Condition the beliefs of the plans at ``places`` (m,) on answers (m, 2), and move them one step.
+
+    Plans are on ``planned_on`` (n, S), which beliefs are about, too; or these are about latent states (n, N), of which
+    ``secrets`` (N,), else none, are the secrets that are planned on.
+    """
     for at in range(first, last):
         row = places[at]
         size, number, prior, support = found.sizes[row], numbers[row], priors[row], supports[row]
@@ -402,10 +408,13 @@ def move_rows(
                 allowances[i] = laws.offset[number, 0] * offsets[i] // laws.offset[number, 1]
         kind, rate = (GRADED, family.epsilon) if knorm else (falls.kind, falls.rate)
         law = FloatLaw(normals, offsets, allowances, kind, rate, falls.table)
-        states, _, _ = planned(support, found.plan[row])
-        posterior, remaining, surrogate = out.posterior[at], out.remaining[at], found.surrogate[row]
+        within, surrogate = planned_on[row], found.surrogate[row]
+        states, _, _ = planned(within, found.plan[row])
+        posterior, remaining = out.posterior[at], out.remaining[at]
+        if len(secrets):
+            within, surrogate = within[secrets], surrogate[secrets]
         if not update(
-            prior, support, z[at], grid.lattice, support, states, surrogate, law, falls.room, posterior, remaining
+            prior, support, z[at], grid.lattice, within, states, surrogate, law, falls.room, posterior, remaining
         ):
             out.done[at] = 0
             continue

@@ -300,6 +300,15 @@ def move_logs(matrix: Any, weights: FloatArray, gains: FloatArray, settled: floa
             break
 
 
+@kernel
+def sum_latent(row: FloatArray, support: BoolArray, secrets: IntArray, masses: FloatArray, possible: BoolArray) -> None:
+    """The masses (S,) of secrets, sums over their latent states (N,) in order, and which of them are possible."""
+    masses[:], possible[:] = 0.0, False
+    for x in range(len(secrets)):
+        masses[secrets[x]] += row[x]
+        possible[secrets[x]] |= support[x]
+
+
 #: What the likelihood is of the norm: in steps from a table, or by exp in `STEPS`, or `GRADED`.
 TABLE = 0
 #: Takes a largest ratio past its own rounding, and never past the next integer (proved in dphmm.session.plan).

@@ -207,29 +207,39 @@ class SecretBelief(Belief):
     """A belief about secrets (S,): what one about the latent states of a model says of them. Immutable.
 
     Answers tell of secrets, so they weigh all latent states of a secret alike; moves are those of latent states. The
-    probability of a secret is the sum over its latent states in their order.
+    probability of a secret is the sum over its latent states in their order. Sums are made when they are first read.
     """
 
-    __slots__ = ("_latent", "_secrets")
+    __slots__ = ("_latent", "_n_secrets", "_secrets")
 
     def __init__(self, latent: Belief, secrets: IntArray, n_secrets: int) -> None:
-        self._latent, self._secrets = latent, secrets
-        support = np.zeros(n_secrets, dtype=np.bool_)
-        support[secrets[latent.support]] = True
-        self._support, self._row, self._logs = fixed(support), None, None
-        if latent.row is not None:
-            self._row = fixed(np.asarray(np.bincount(secrets, weights=latent.row, minlength=n_secrets), np.float64))
-        else:
-            logs = np.full(n_secrets, -np.inf)
+        self._latent, self._secrets, self._n_secrets = latent, secrets, n_secrets
+
+    def __getattr__(self, name: str) -> Any:
+        # Of all names only those of the sums are not there from the first.
+        if name not in Belief.__slots__:
+            raise AttributeError(name)
+        latent, secrets = self._latent, self._secrets
+        masses, support = np.empty(self._n_secrets), np.empty(self._n_secrets, dtype=np.bool_)
+        _kernels.filter.sum_latent(latent.probability, latent.support, secrets, masses, support)
+        self._support, self._row, self._logs = fixed(support), fixed(masses), None
+        if latent.row is None:
+            logs = np.full(self._n_secrets, -np.inf)
             np.logaddexp.at(logs, secrets, latent.log_probability)
             self._logs, self._row = fixed(logs), _row_of(logs, support)
+        return getattr(self, name)
+
+    @property
+    def n_states(self) -> int:
+        """S, the number of secrets."""
+        return self._n_secrets
 
     @property
     def latent(self) -> Belief:
         return self._latent
 
     def of_latent(self, latent: Belief) -> Belief:
-        return SecretBelief(latent, self._secrets, self.n_states)
+        return SecretBelief(latent, self._secrets, self._n_secrets)
 
     def lifted(self, values: Any) -> Any:
         return np.take(values, self._secrets, axis=-1)
@@ -242,9 +252,9 @@ class SecretBelief(Belief):
 
     def condition(self, log_likelihood: Any, support: States = None) -> Belief:
         likelihood = np.asarray(log_likelihood, dtype=np.float64)
-        if likelihood.shape != self._support.shape:
-            raise InvalidInput("log_likelihood", f"shape {likelihood.shape}", f"({self.n_states},)")
-        remaining = state_mask(support, self.n_states, "support")
+        if likelihood.shape != (self._n_secrets,):
+            raise InvalidInput("log_likelihood", f"shape {likelihood.shape}", f"({self._n_secrets},)")
+        remaining = state_mask(support, self._n_secrets, "support")
         return self.of_latent(self._latent.condition(self.lifted(likelihood), self.lifted(remaining)))
 
     def weighted(self, likelihood: FloatArray, support: BoolArray) -> Belief | None:

@@ -50,6 +50,9 @@ MOST_FACETS, MOST_LEVELS = 32, 512
 _MOST_STATES = 2**15
 #: Laws that are kept; the next ones begin anew.
 _MOST_LAWS = 1024
+#: Of a model whose states are their own secrets.
+_NO_SECRETS: IntArray = np.zeros(0, dtype=np.int64)
+_NO_SECRETS.setflags(write=False)
 #: Fewer numbers of all rows together are not worth a thread; a law takes as long as so many.
 _LITTLE, _OF_A_LAW = 2**12, 2**9
 
@@ -198,7 +201,7 @@ class Blocks:
         return min(MOST_LEVELS, 16 + math.ceil(50 / min(self.family.rates)))
 
     def constrain(self, priors: Sequence[Belief]) -> DeltaSets:
-        """The δ-sets of different priors that floats hold."""
+        """The δ-sets of different priors whose latent beliefs floats hold."""
         from dphmm._kernels.blocks import constrain_rows
 
         rows, supports = stacked([prior.row for prior in priors]), stacked([prior.support for prior in priors])
@@ -206,7 +209,11 @@ class Blocks:
         plan, decided = np.zeros((n, states), dtype=np.bool_), np.zeros(n, dtype=np.bool_)
         given = rows, supports, self._share, plan, decided
         in_parts(n, states, lambda first, last: constrain_rows(first, last, *given))
-        return DeltaSets(self, rows, supports, plan, decided)
+        latent, possible = rows, supports
+        if priors[0].latent is not priors[0]:
+            latent = stacked([prior.latent.row for prior in priors])
+            possible = stacked([prior.latent.support for prior in priors])
+        return DeltaSets(self, latent, possible, supports, plan, decided)
 
     def plan(self, sets: DeltaSets) -> Block:
         """The plans of δ-sets, None where the planner has to look at one."""
@@ -228,7 +235,7 @@ class Blocks:
         with self._lock:
             laws, numbers = self._lawful(digests, found)
         plans = self._plans(sets.supports, found, digests, laws, numbers)
-        return Block(self, sets.priors, sets.supports, found, laws, numbers, plans)
+        return Block(self, sets.priors, sets.possible, sets.supports, found, laws, numbers, plans)
 
     def _digest(self, found: PlannedRows, row: int) -> bytes:
         """The SHA-256 of a hull, b"" where there is none."""
@@ -297,20 +304,25 @@ class Blocks:
 
 
 class DeltaSets(NamedTuple):
-    """The δ-sets ``plan`` (n, N) of priors and supports, as far as they are ``decided`` (n,)."""
+    """The δ-sets ``plan`` (n, S) of priors and ``supports`` (n, S), as far as they are ``decided`` (n,).
+
+    ``priors`` and ``possible`` (n, N) are of the model's own states, which move.
+    """
 
     blocks: Blocks
     priors: FloatArray
+    possible: BoolArray
     supports: BoolArray
     plan: BoolArray
     decided: BoolArray
 
 
 class Block(NamedTuple):
-    """The rows of priors (n, N) and supports, planned; ``numbers`` (n,) of their laws; the plans, None for others'."""
+    """The rows of `DeltaSets`, planned; ``numbers`` (n,) of their laws; the plans, None for others'."""
 
     blocks: Blocks
     priors: FloatArray
+    possible: BoolArray
     supports: BoolArray
     found: PlannedRows
     laws: LatticeLaws
@@ -353,10 +365,14 @@ class Block(NamedTuple):
         return add_noise(images, noise)
 
     def move(self, rows: IntArray, z: IntArray, model: MarkovModel) -> MovedBeliefs:
-        """What the beliefs of rows (m,) are given answers (m, 2), and one transition later, as far as floats serve."""
+        """What the beliefs of rows (m,) are given answers (m, 2), and one transition later, as far as floats serve.
+
+        They are about the model's own states.
+        """
         from dphmm._kernels.blocks import Falls, MovedRows, move_rows
 
         blocks, m, n = self.blocks, len(rows), self.priors.shape[1]
+        secrets = _NO_SECRETS if model.secrets is None else model.secrets
         falls = Falls(*falling_steps(blocks.family.epsilon), exact_room())
         out: MovedRows = MovedRows(
             posterior=np.empty((m, n)),
@@ -365,7 +381,8 @@ class Block(NamedTuple):
             reached=np.empty((m, n), dtype=np.bool_),
             done=np.empty(m, dtype=np.int64),
         )
-        own = rows, self.priors, self.supports, np.ascontiguousarray(z), self.found, self.numbers, self.laws
+        beliefs = self.priors, self.possible, secrets, self.supports
+        own = rows, *beliefs, np.ascontiguousarray(z), self.found, self.numbers, self.laws
         public = blocks.family, falls, blocks.grid, model.predecessors_at(1)
         in_parts(m, n, lambda first, last: move_rows(first, last, *own, *public, out))
         return MovedBeliefs(*out)

@@ -79,8 +79,7 @@ class Stepwise:
         self.paces = setting.paces
         self._setting = setting
         self._ledger = ledger
-        # Blocks move beliefs about the states that they plan on.
-        self._blocks = Blocks.of(setting.planner) if setting.model.secrets is None else None
+        self._blocks = Blocks.of(setting.planner)
         self._schedules: dict[str, Schedule | None] = {}
         #: An origin, and the options of a header with it.
         self._options: tuple[str, str] | None = None
@@ -155,7 +154,7 @@ class Stepwise:
         """The plan sets of priors, where there are several that floats hold, and the row of each by its id."""
         if self._blocks is None or len(priors) < 2:
             return None, {}
-        fit = [prior for prior in {id(prior): prior for prior in priors}.values() if prior.row is not None]
+        fit = [prior for prior in {id(prior): prior for prior in priors}.values() if prior.latent.row is not None]
         if len(fit) < 2:
             return None, {}
         return self._blocks.constrain(fit), {id(prior): row for row, prior in enumerate(fit)}
@@ -217,7 +216,7 @@ class Stepwise:
         model, found = self._setting.model, list[tuple[Belief, Position] | None]()
         moved = block.move(rows, z, model)
         for at, place in enumerate(before):
-            posterior, prior = moved.beliefs(at)
+            posterior, prior = (belief and place.prior.of_latent(belief) for belief in moved.beliefs(at))
             if posterior is None:
                 found.append(None)
             elif prior is None or not model.time_homogeneous:
