@@ -170,11 +170,45 @@ def test_of_equal_errors_the_fewest_releases_are_taken():
 def test_other_totals_have_the_plans_that_they_have_alone():
     promise = dphmm.SequencePromise(6, per=12)
     told = []
-    together = world(promise).plans([Fraction(3), Fraction(6)], lambda done, total: told.append((done, total)))
+    together = list(world(promise).plans([Fraction(3), Fraction(6)], lambda done, total: told.append((done, total))))
     assert [one.document() for one in together] == [
         dphmm.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(total, per=12), people=12).document() for total in (3, 6)
     ]
     assert [done for done, _ in told] == list(range(1, told[-1][1] + 1))
+
+
+@pytest.mark.parametrize(("reserve", "spent"), [("0.25", 9), (Fraction(1, 3), 8)])
+def test_a_reserve_is_left_by_every_schedule_that_is_tried(reserve, spent):
+    promise = dphmm.SequencePromise(12, per=24)
+    planner = world(promise, reserve=reserve)
+    found = planner.plan(12)
+    assert all(row.releases * row.epsilon == spent for row in found.ladder)
+    assert found.schedule.promise == promise and found.left == 12 - spent
+    # Another schedule of what is left keeps the promise beside it.
+    more = [(t, epsilon + (Fraction(12 - spent) if t == 5 else 0)) for t, epsilon in spent_at(found, planner)]
+    assert promise.holds(more) and not promise.holds([*more, (6, Fraction(1, 100))])
+    assert world(promise).plan(12).left == 0
+    assert planner.allows(Fraction(3)) and not world(promise, reserve=reserve, epsilon=4).allows(Fraction(4))
+
+
+def spent_at(found, planner):
+    """(step, epsilon) of the steps of one block."""
+    steps = dict.fromkeys(found.schedule.at, found.schedule.exact)
+    return [(t, steps.get(t, Fraction(0))) for t in range(1, planner.length + 1)]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"reserve": 1}, "reserve: got 1; expected a share of the total from 0 to less than 1, such as 0.25"),
+        ({"reserve": -0.5}, "reserve: got -0.5"),
+        ({"reserve": 0.5, "schedule": "paced"}, "a paced one asks as long as the total has room"),
+        ({"reserve": 0.5, "epsilon": 7}, "epsilon: got 7; expected at most .* the promise without the reserve: 6"),
+    ],
+)
+def test_no_other_reserve_is_taken(given, told):
+    with pytest.raises(InvalidInput, match=told):
+        dphmm.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(12, per=24), people=4, **given)
 
 
 def test_the_same_input_gives_the_same_plan_and_no_secure_word_is_drawn(monkeypatch):
@@ -1380,3 +1414,11 @@ def test_steps_that_are_looked_at_follow_no_period(steps):
             # Of each third of a period there are as many, within a tenth of all.
             thirds = np.bincount((looked - 1) % period * 3 // period, minlength=3) / 64
             assert thirds == pytest.approx(1 / 3, abs=0.1)
+
+
+def test_a_forecast_takes_no_plan_and_grows_with_what_is_planned(monkeypatch):
+    planner = World(DRIVES, dphmm.policy.radius(CITY, covers="1km"), CITY, dphmm.SequencePromise(8, per="1d"))
+    monkeypatch.setattr(World, "choose", lambda *_: pytest.fail("a plan"))
+    # Each is timed by itself, on a busy machine too: many totals take longer than one by far.
+    assert 0 < planner.forecast([Fraction(8)]) < planner.forecast([Fraction(8)] * 1000)
+    assert large(monkeypatch).forecast([Fraction(8)]) > 0

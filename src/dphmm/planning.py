@@ -17,12 +17,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from time import perf_counter
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from dphmm._cached import cached_property
-from dphmm._checks import EPSILON_MAX, EPSILON_MIN, exact_epsilon, one_of, whole
+from dphmm._checks import EPSILON_MAX, EPSILON_MIN, exact_epsilon, exact_number, one_of, whole
 from dphmm._kernels.process import on_one_thread
 from dphmm._progress import Progress, shown
 from dphmm.accounting.promise import MOST_SCHEDULED, Schedule, SequencePromise
@@ -103,6 +104,8 @@ _DAY = 86400
 _FOLLOWED, _FEWEST_FOLLOWED, _MOST_WORK = 100, 10, 5 * 10**9
 #: So many people are followed first in a large world: moves of as many side by side take least.
 _FIRST_FOLLOWED = 16
+#: Measured in large worlds, for the forecast: moves for each step, and how much longer it takes as more people join.
+_MOVES_OF_A_STEP, _MORE_FOLLOWED = 0.35, 1.6
 #: Steps whose guesses are looked at in a large world, and by which share of a part the step of each part is later in it
 #: than that of the part before: of the shares tried, periods of 2 to 144 steps are met most evenly by this one.
 _MOST_LOOKED_AT, _LATER = 64, 0.635
@@ -122,6 +125,7 @@ def plan(
     schedule: str = "planned",
     hours: str | None = None,
     epsilon: Exact | None = None,
+    reserve: Exact = 0,
     people: int = 100,
     seed: int = 1,
     progress: bool | Progress = True,
@@ -139,6 +143,7 @@ def plan(
     hours : as "7-21": only steps are asked whose bin begins in these hours of the clock of the promise, whose blocks
         must be whole days.
     epsilon : of each release; tried are several without it.
+    reserve : the share of the total that is left for later questions about the same people.
     people : invented ones; ``seed`` names them and their noise. The same input gives the same plan, but for the last
         digits of its figures: they hang on the linear algebra of the machine.
     progress : a bar on a terminal, or a function that is called with (candidates done, all candidates).
@@ -159,7 +164,7 @@ def plan(
 
     Source: docs/proofs/schedules.md.
     """
-    world = World(model, policy, space, promise, schedule, hours, epsilon, people, seed, choices)
+    world = World(model, policy, space, promise, schedule, hours, epsilon, people, seed, choices, reserve=reserve)
     with shown(progress, "plan") as report:
         planned = world.plan(world.promise.exact, report)
     world.check_advised(planned)
@@ -292,12 +297,14 @@ class World:
         choices: PlanChoices | None = None,
         at: Sequence[int] | None = None,
         begins: IntArray | None = None,
+        reserve: Exact = 0,
     ) -> None:
         if not isinstance(promise, SequencePromise):
             raise InvalidInput("promise", type(promise).__name__, "a dphmm.SequencePromise")
         check_begins(promise)
         self.promise = promise
         self.kind = one_of(schedule, KINDS, "schedule")
+        self._spends = 1 - _checked_reserve(reserve, self.kind)
         self.people, self.seed = whole(people, "people", 2), whole(seed, "seed", 0)
         refuse_secrets(model, "plan")
         self.setting = Setting.of(model, policy, space, promise.exact, **(choices or PlanChoices()))
@@ -309,8 +316,8 @@ class World:
         self.epsilon = None if epsilon is None else exact_epsilon(epsilon)
         if self.epsilon is not None:
             check_exact(self.epsilon, "epsilon")
-            if self.epsilon > promise.exact:
-                raise InvalidInput("epsilon", written(self.epsilon), f"at most {promise}, the promise")
+            if self.epsilon > promise.exact * self._spends:
+                raise InvalidInput("epsilon", written(self.epsilon), self._at_most(promise))
         every = np.ones(1, dtype=np.int64) if begins is None or not len(begins) else np.unique(begins)
         #: Some of the steps at which blocks begin.
         self.begins = every[np.unique(np.linspace(0, len(every) - 1, _MOST_BEGINNINGS).astype(np.int64))]
@@ -353,23 +360,48 @@ class World:
 
     def allows(self, total: Fraction) -> bool:
         """Whether a total can be kept: it has room for a release, and is an epsilon at all."""
-        return EPSILON_MIN <= total <= EPSILON_MAX and (self.epsilon is None or self.epsilon <= total)
+        spent = total * self._spends
+        return spent >= EPSILON_MIN and total <= EPSILON_MAX and (self.epsilon is None or self.epsilon <= spent)
 
-    def plans(self, totals: Sequence[Fraction], progress: Progress | None = None) -> list[SchedulePlan]:
+    def _at_most(self, promise: SequencePromise) -> str:
+        """The most that an epsilon may be."""
+        kept = f" without the reserve: {written(promise.exact * self._spends)}" if self._spends < 1 else ""
+        return f"at most {promise}, the promise{kept}"
+
+    def plans(self, totals: Sequence[Fraction], progress: Progress | None = None) -> Iterator[SchedulePlan]:
         """The plans of several totals, each the one that it has by itself. ``progress`` as for `plan`."""
         counts = [len(self._counts(total)) for total in totals]
-        made: list[SchedulePlan] = []
         for number, total in enumerate(totals):
             before = sum(counts[:number])
-            told = None if progress is None else _added(progress, before, sum(counts))
-            made.append(self.plan(total, told))
-        return made
+            yield self.plan(total, None if progress is None else _added(progress, before, sum(counts)))
+
+    def totals(self, total: Fraction) -> list[Fraction]:
+        """A total, and a quarter, half and twice as much, with which it is compared, as far as these can be kept."""
+        return [total, *(each for share in COMPARED if self.allows(each := total * share))]
 
     def compared(self, total: Fraction, progress: Progress | None = None) -> SchedulePlan:
-        """The plan of a total, with those of a quarter, of half and of twice as much. ``progress`` as for `plan`."""
-        others = [each for share in COMPARED if self.allows(each := total * share)]
-        own, *compared = self.plans([total, *others], progress)
-        return replace(own, others=tuple(compared))
+        """The plan of a total, with those of other totals. ``progress`` as for `plan`."""
+        chosen, *others = self.plans(self.totals(total), progress)
+        return replace(chosen, others=tuple(others))
+
+    @on_one_thread
+    def forecast(self, totals: Sequence[Fraction]) -> float:
+        """About how many seconds the plans of some totals take: moves and guesses are timed here, on some people."""
+        people, steps = self._groups[0], self.paths.shape[1]
+        beliefs = np.repeat(self.setting.model.initial[:, None], min(people, _FIRST_FOLLOWED), axis=1)
+        seconds: list[float] = []
+        # The first time is that of the compiler.
+        for _ in range(2):
+            begun = [perf_counter()]
+            for work in (self.moves.ahead, lambda rows, _: self._guesses.of(self.setting.model.summed(rows))):
+                work(beliefs, 2)
+                begun.append(perf_counter())
+            seconds = np.diff(begun).tolist()
+        looked = _MOST_LOOKED_AT if self._is_large else steps
+        moves = _MOVES_OF_A_STEP * steps if self._is_large else steps
+        schedules = sum(len(self._counts(total)) for total in totals)
+        each = 2 * (moves * seconds[0] + looked * seconds[1]) * people / beliefs.shape[1]
+        return float(schedules * each * (_MORE_FOLLOWED if self._is_large else 1))
 
     @on_one_thread
     def plan(self, total: Exact, progress: Progress | None = None) -> SchedulePlan:
@@ -393,8 +425,8 @@ class World:
     def choose(self, total: Exact, progress: Progress | None = None) -> tuple[Schedule, tuple[Candidate, ...]]:
         """The schedule of one total, and all that were tried. Raises as `plan`."""
         promise = replace(self.promise, total=exact_epsilon(total, "total"))
-        if self.epsilon is not None and self.epsilon > promise.exact:
-            raise InvalidInput("epsilon", written(self.epsilon), f"at most {promise}, the promise")
+        if self.epsilon is not None and self.epsilon > promise.exact * self._spends:
+            raise InvalidInput("epsilon", written(self.epsilon), self._at_most(promise))
         counts = self._counts(promise.exact)
         tried: list[Schedule] = []
         for done, (releases, epsilon) in enumerate(counts):
@@ -453,7 +485,7 @@ class World:
 
     def _counts(self, total: Fraction) -> list[tuple[int, Fraction]]:
         """How many releases of which epsilon are tried, the fewest first; never more than steps that may be named."""
-        most = len(self.at)
+        most, total = len(self.at), total * self._spends
         if self.epsilon is not None:
             return [(min(most, int(total // self.epsilon)), self.epsilon)]
         counts = sorted({min(most, max(1, int(total // epsilon))) for epsilon in LADDER})
@@ -826,6 +858,16 @@ def allowed_steps(promise: SequencePromise, step: int | None, hours: str | None)
     if not len(within):
         raise InvalidInput("hours", hours, f"hours in which a step begins: the model's are of {step} s")
     return within
+
+
+def _checked_reserve(reserve: Exact, kind: str) -> Fraction:
+    """The share of each total that is left for later questions. Raises InvalidInput for one that is no such share."""
+    share = exact_number(reserve, "reserve")
+    if not 0 <= share < 1:
+        raise InvalidInput("reserve", reserve, "a share of the total from 0 to less than 1, such as 0.25")
+    if share and kind == "paced":
+        raise InvalidInput("reserve", reserve, "a planned schedule: a paced one asks as long as the total has room")
+    return share
 
 
 def _in_hours(seconds: IntArray, first: int, last: int) -> Any:

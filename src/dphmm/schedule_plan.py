@@ -155,6 +155,13 @@ class SchedulePlan:
         return self.chosen.online
 
     @property
+    def left(self) -> Fraction:
+        """What each sequence, block or window leaves for later questions; a paced schedule may spend all."""
+        if self.schedule.kind == "paced":
+            return Fraction(0)
+        return self.schedule.promise.exact - self.schedule.releases * self.schedule.exact
+
+    @property
     def times(self) -> tuple[int, ...]:
         """Seconds after the beginning of a block at which the bins of the named steps begin; () without a clock."""
         if self.step is None or not isinstance(self.schedule.promise.per, str):

@@ -8,7 +8,8 @@ import re
 import pytest
 
 import dphmm
-from dphmm.cli.plan import _clock
+from dphmm.cli.plan import _clock, lasting_words
+from dphmm.planning import World
 
 QUICK = ("--people", 6)
 
@@ -145,6 +146,48 @@ def test_outputs_are_not_replaced_unasked(town, tmp_path, run):
         assert "--force" in result.stderr and (tmp_path / name).read_text() == "old"
     result = run(*arguments(town, "--steps", 12, "-o", town / "radius.json", "--force"), code=2)
     assert "another file than the input" in result.stderr
+
+
+def test_interrupted_it_keeps_what_is_finished(town, tmp_path, run, monkeypatch):
+    """Ctrl-C during the second total: the first one is printed and written, and the rest is named."""
+    plans = World.plans
+
+    def stopped(self, totals, progress=None):
+        yield from plans(self, totals[:1], progress)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(World, "plans", stopped)
+    out = tmp_path / "plan.json"
+    result = run(*arguments(town, "--steps", 12, "--epsilon", 2, "-o", out), code=130)
+    assert [line.split()[0] for line in result.stdout.splitlines()[1:3]] == ["12", "without"]
+    left = "interrupted: what was finished is above; no plan for totals of 3, 6, 24; "
+    assert result.stderr.splitlines()[-1] == f"{left}{out} is written without them"
+    assert json.loads(out.read_text())["others"] == []
+    monkeypatch.setattr(World, "plans", lambda *_: raised(KeyboardInterrupt()))
+    result = run(*arguments(town, "--steps", 12, "-o", out, "--force"), code=130)
+    assert result.stdout == "" and "interrupted: no plan was finished, and none is written" in result.stderr
+
+
+def raised(error):
+    raise error
+
+
+def test_a_reserve_is_told_as_what_is_left(town, tmp_path, run):
+    out = tmp_path / "plan.json"
+    told = run(*arguments(town, "--steps", 12, "--reserve", "0.25", "--epsilon", 3, "-o", out)).stdout
+    assert "left for later questions: 3 of 12 in 12 steps\n" in told and "3 x 3" in told
+    assert json.loads(out.read_text())["schedule"]["total"] == "12"
+    assert "left for" not in run(*arguments(town, "--steps", 12, "--epsilon", 3)).stdout
+
+
+def test_what_takes_long_is_forecast(town, run, monkeypatch):
+    result = run(*arguments(town, "--steps", 12, "--epsilon", 3))
+    assert "about" not in result.stderr
+    monkeypatch.setattr(World, "forecast", lambda *_: 43.0)
+    result = run(*arguments(town, "--steps", 12, "--epsilon", 3))
+    line = r"about 40 s; [0-9,]+ cells with [0-9]+ moves each: dphmm model grid --cell [0-9]+k?m would take [0-9]+ s\n"
+    assert re.search(line, result.stderr)
+    assert [lasting_words(seconds) for seconds in (0.2, 3.4, 43, 130)] == ["less than 1 s", "3 s", "40 s", "2 min"]
 
 
 def test_numbers_for_people():

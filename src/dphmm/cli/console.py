@@ -67,7 +67,7 @@ def one_line(text: str) -> str:
 _FIELDS = {
     **{name: f"--{name}" for name in (
         "answer", "constraint", "delimiter", "epsilon", "hours", "mechanism", "noun", "people", "per", "protection",
-        "query", "smoothing", "start", "steps", "timezone", "window", "zone",
+        "query", "reserve", "smoothing", "start", "steps", "timezone", "window", "zone",
     )},
     **{side: f"--bbox {side}" for side in ("west", "south", "east", "north")},
     "cell": "--grid", "delta": "--constraint delta", "event_id": "--id", "max speed": "--max-speed", "output": "-o",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +11,22 @@ import click
 
 from dphmm import plot
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import Console, Interrupted, print_json
 from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messages, new_output, plan_choices
 from dphmm.errors import InvalidInput
+from dphmm.states.grid import Grid
 from dphmm.storage.inputs import checked_output
 
 if TYPE_CHECKING:
+    from dphmm.planning import World
     from dphmm.schedule_plan import SchedulePlan
     from dphmm.statement.verdict import Stay
 
 _CHOICES = ("constraint", "mechanism", "start", "protection")
+#: A plan that takes less than so many seconds is not forecast, and larger cells are named that take about so few.
+_LONG, _SHORT, _MINUTES = 5.0, 3.0, 100.0
+#: Sizes of cells that are named, in metres.
+_CELLS = [digit * 10**power for power in range(1, 6) for digit in (1, 2, 5)]
 #: More times of a day than these are told by how many there are.
 _MOST_TIMES = 12
 
@@ -42,6 +49,9 @@ _MOST_TIMES = 12
 )
 @click.option("--hours", metavar="A-B", help="Ask only at steps that begin in these hours of the clock, as 7-21.")
 @click.option("--epsilon", metavar="E", help="The epsilon of each release  [default: the best of a few]")
+@click.option(
+    "--reserve", metavar="SHARE", default="0", help="Leave this share of each total for later questions: 0.25."
+)
 @click.option("--people", type=int, default=100, show_default=True, help="Invented people to try schedules on.")
 @click.option("-o", "--output", metavar="plan.json", help="Write the plan, for release --plan.")
 @click.option("--plot", metavar="FILE", help="Draw the errors of all schedules that were tried (.svg).")
@@ -66,10 +76,20 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     _check_outputs(model, given)
     console = Console(quiet=quiet or as_json)
     choices: Any = {name: given[name] for name in _CHOICES if given[name] is not None}
-    named = {name: given[name] for name in ("schedule", "hours", "epsilon", "people")}
+    named = {name: given[name] for name in ("schedule", "hours", "epsilon", "people", "reserve")}
     world = World(chain, policy, space, promise, **named, choices=choices)
-    with console.progress("plans") as progress:
-        own = world.compared(promise.exact, progress)
+    totals = world.totals(promise.exact)
+    console.say([("", line) for line in forecast_lines(world, world.forecast(totals))])
+    plans: list[SchedulePlan] = []
+    stop: BaseException | None = None
+    try:
+        with console.progress("plans") as progress:
+            plans.extend(world.plans(totals, progress))
+    except KeyboardInterrupt as interrupt:
+        stop = interrupt
+        if not plans:
+            raise Interrupted("interrupted: no plan was finished, and none is written", stop) from None
+    own = replace(plans[0], others=tuple(plans[1:]))
     found = own.by_total
     against = [world.not_advised(each) for each in found]
     is_taken = given["epsilon"] is not None or not world.not_advised(own)
@@ -91,7 +111,39 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
         print_json({"plan": own.document(), **_error(own), "totals": rows, "output": output, "spent": "nothing"})
     else:
         click.echo("\n".join([*told(found, own, against), *_when(own, found)]))
+    if stop is not None:
+        missing = ", ".join(map(in_short, totals[len(plans) :]))
+        kept = "" if given["output"] is None or not is_taken else f"; {given['output']} is written without them"
+        raise Interrupted(f"interrupted: what was finished is above; no plan for totals of {missing}{kept}", stop)
     world.check_advised(own)
+
+
+def forecast_lines(world: World, seconds: float) -> list[str]:
+    """About how long plans take, and which cells take little; nothing of what takes no time to speak of."""
+    if seconds < _LONG:
+        return []
+    model, space = world.setting.model, world.setting.space
+    from dphmm.planning import state_name
+
+    moves = round(model.n_transitions / model.n_states)
+    cells = f"{model.n_states:,} {state_name(space)}s with {moves:,} moves each"
+    remedy = ""
+    if isinstance(space, Grid):
+        # Twice as wide cells are a quarter of them, with a quarter of the moves from each.
+        cell = next(cell for cell in _CELLS if cell > space.cell * (seconds / _SHORT) ** 0.25 or cell == _CELLS[-1])
+        cells_of = f"{cell}m" if cell < 1000 else f"{cell // 1000}km"
+        less = seconds * (space.cell / cell) ** 4
+        remedy = f": dphmm model grid --cell {cells_of} would take {lasting_words(less)}"
+    return [f"about {lasting_words(seconds)}; {cells}{remedy}"]
+
+
+def lasting_words(seconds: float) -> str:
+    """Some seconds, to one digit where they are few: "40 s", "3 min"."""
+    if seconds < 1:
+        return "less than 1 s"
+    if seconds >= _MINUTES:
+        return f"{seconds / 60:.0f} min"
+    return f"{float(f'{seconds:.1g}'):.0f} s"
 
 
 def told(found: Sequence[SchedulePlan], own: SchedulePlan, against: Sequence[Sequence[str]]) -> list[str]:
@@ -155,6 +207,9 @@ def _when(own: SchedulePlan, found: Sequence[SchedulePlan]) -> list[str]:
 
     of = f"errors over {own.over}{'; who stays: from the first row on' * (own.stays.what != 'sequence')}"
     whose = f"{of}\nall of people who move as the model says; nothing has been spent"
+    if own.left:
+        left = f"{in_short(own.left)} of {in_short(own.schedule.promise.exact)} {_for(own)}"
+        whose = f"left for later questions: {left}\n{whose}"
     unsure = by_chance(max(one.chance for one in found))
     if unsure:
         whose += f"\n{own.people} of them were invented: {unsure} (--people {4 * own.people}: half as much)"
