@@ -23,10 +23,10 @@ from scipy import stats
 
 import dphmm
 from dphmm.accounting.promise import Schedule
+from dphmm.choose.planning import World
+from dphmm.choose.simulated import Errors, Guesses, Moves, SimulatedReleases
 from dphmm.evaluation.city import STEP, simulate_city
 from dphmm.markov.trajectories import fit
-from dphmm.planning import World
-from dphmm.simulated import Errors, Guesses, Moves, SimulatedReleases
 
 CELL = 340.0
 BEIJING = (116.28, 39.85, 116.48, 39.99)

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 import dphmm
+from dphmm.choose.simulated import walks
 from dphmm.markov import smoothing
-from dphmm.simulated import walks
 
 
 def main() -> None:

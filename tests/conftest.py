@@ -64,7 +64,7 @@ def few_invented_people(monkeypatch: pytest.MonkeyPatch) -> None:
     What is expected of these takes most of the time of a page. `monkeypatch.undo()` has all of them again.
     """
     monkeypatch.setattr("dphmm.report.assembling._INVENTED", 10)
-    monkeypatch.setattr("dphmm.planning.STAYERS", 30)
+    monkeypatch.setattr("dphmm.choose.planning.STAYERS", 30)
 
 
 #: So many new objects until the garbage collector looks for circles: by Python's own 700 it took half the time of tests

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import dphmm
+from dphmm.choose.simulated import walks
 from dphmm.errors import InvalidInput
-from dphmm.simulated import walks
 from dphmm.statement.parts import document
 from dphmm.statement.synthetic import SyntheticStatement
 from dphmm.storage.trajectories import load_trajectories, save_trajectories

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from dphmm.accounting.promise import SequencePromise as SequencePromise
     from dphmm.audit.reading import read as read
     from dphmm.batch import release_many as release_many
+    from dphmm.choose.planning import plan as plan
+    from dphmm.choose.schedule_plan import SchedulePlan as SchedulePlan
+    from dphmm.choose.schedule_plan import read_plan as read_plan
+    from dphmm.choose.schedule_plan import save_plan as save_plan
     from dphmm.decoding import OtherQuery as OtherQuery
     from dphmm.decoding import event_odds as event_odds
     from dphmm.decoding import smooth as smooth
@@ -59,16 +63,12 @@ if TYPE_CHECKING:
     from dphmm.markov.hidden.hmm import CategoricalHMM as CategoricalHMM
     from dphmm.markov.model import MarkovModel as MarkovModel
     from dphmm.optimizing import optimize as optimize
-    from dphmm.planning import plan as plan
     from dphmm.policy.constraint import DeltaSet as DeltaSet
     from dphmm.reconstruction.population import population as population
     from dphmm.report.assembling import read_report as read_report
     from dphmm.report.page import write_report as write_report
     from dphmm.samplers.entropy import ReplayBits as ReplayBits
     from dphmm.samplers.entropy import SystemBits as SystemBits
-    from dphmm.schedule_plan import SchedulePlan as SchedulePlan
-    from dphmm.schedule_plan import read_plan as read_plan
-    from dphmm.schedule_plan import save_plan as save_plan
     from dphmm.sensitivity.hull import SensitivityHull as SensitivityHull
     from dphmm.sensitivity.hull import l1_sensitivity as l1_sensitivity
     from dphmm.sensitivity.hull import sensitivity_hull as sensitivity_hull
@@ -147,10 +147,10 @@ _HOMES = {
     "optimize": "dphmm.optimizing",
     "load_table": "dphmm.storage.made_tables",
     "save_table": "dphmm.storage.made_tables",
-    "SchedulePlan": "dphmm.schedule_plan",
-    "plan": "dphmm.planning",
-    "read_plan": "dphmm.schedule_plan",
-    "save_plan": "dphmm.schedule_plan",
+    "SchedulePlan": "dphmm.choose.schedule_plan",
+    "plan": "dphmm.choose.planning",
+    "read_plan": "dphmm.choose.schedule_plan",
+    "save_plan": "dphmm.choose.schedule_plan",
     "DeltaSet": "dphmm.policy.constraint",
     "ReplayBits": "dphmm.samplers.entropy",
     "SystemBits": "dphmm.samplers.entropy",

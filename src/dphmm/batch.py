@@ -859,7 +859,7 @@ def release_many(
     noun : what one is called whom the rows are about, for the privacy statement and the page: vessel, case, device.
     cap_epsilon, cap_cost, promise : what limits all answers about a user, over all queries. Without any of them
         ``dphmm release`` says what a reader finds, and asks unless ``--yes`` is given. Here the caller decides:
-        `dphmm.planning.without_limit` says the same.
+        `dphmm.choose.planning.without_limit` says the same.
     timezone : times without a zone are what its clocks showed: "UTC", "Europe/Berlin". Without it they are refused.
     progress : show a bar on a terminal, or call (done, total).
 

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from dphmm._checks import whole
+from dphmm.choose.simulated import Moves, places, walks
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.stochastic import refuse_secrets
-from dphmm.simulated import Moves, places, walks
 from dphmm.states.maps import MapSpace
 from dphmm.states.trajectory import MICROSECONDS, Trajectories
 from dphmm.storage.columns import zoned_times

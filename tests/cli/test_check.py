@@ -122,7 +122,7 @@ class TestARelease:
     def test_rows_are_looked_at_before_a_schedule_is_planned(self, swapped, tmp_path, run, monkeypatch):
         """On many cells a plan takes minutes. An owner who goes on gets it."""
         before, planned = files(tmp_path), []
-        monkeypatch.setattr("dphmm.planning.plan", lambda *_, **options: planned.append(options) or exit(7))
+        monkeypatch.setattr("dphmm.choose.planning.plan", lambda *_, **options: planned.append(options) or exit(7))
         line = [*swapped, "--path-epsilon", 4, "--per", "1d", "--schedule", "planned"]
         for more, told in (
             ((), "less than 5 % of its rows on the map"),

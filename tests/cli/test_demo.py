@@ -16,10 +16,10 @@ import pytest
 from click.testing import Result
 
 import dphmm
+from dphmm.choose.planning import LONGER
+from dphmm.choose.schedule_plan import read_plan
+from dphmm.choose.simulated import Guesses
 from dphmm.cli.demo import FILES
-from dphmm.planning import LONGER
-from dphmm.schedule_plan import read_plan
-from dphmm.simulated import Guesses
 from dphmm.statement.files import load_statement
 from dphmm.statement.parts import document
 from dphmm.statement.release import statement_schema

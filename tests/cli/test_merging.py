@@ -311,7 +311,7 @@ def test_the_warning_of_the_page_is_the_one_that_policy_prints(farm, tmp_path, r
 def test_cells_that_the_model_merged_are_not_the_policy_s():
     from types import SimpleNamespace
 
-    from dphmm.evaluation.inspection import _pairs_of_policy
+    from dphmm.choose.details import _pairs_of_policy
 
     fitted, both = np.array([[1, 0], [4, 2]]), np.array([[1, 0], [3, 2], [4, 2]])
     spaces = (SimpleNamespace(merges=merges) for merges in (both, fitted))

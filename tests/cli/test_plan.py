@@ -8,8 +8,8 @@ import re
 import pytest
 
 import dphmm
+from dphmm.choose.planning import World
 from dphmm.cli.plan import _clock, lasting_words
-from dphmm.planning import World
 
 QUICK = ("--people", 6)
 

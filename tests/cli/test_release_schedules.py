@@ -264,7 +264,7 @@ def test_a_release_that_leaves_people_out_exits_3_and_says_how_many(folder, plan
 def test_a_release_plans_nothing_by_itself_that_is_no_advice(folder, run, monkeypatch):
     """Named answers are made, with a warning."""
     options = ("--path-epsilon", 12, "--steps", 12, "--schedule", "planned")
-    monkeypatch.setattr("dphmm.planning.not_advised", lambda *_: ("it finds everybody",))
+    monkeypatch.setattr("dphmm.choose.planning.not_advised", lambda *_: ("it finds everybody",))
     refused = release(run, *options, code=1).stderr
     assert "no schedule that was tried is advised: it finds everybody; a smaller total" in refused
     assert not (folder / "released.parquet").exists() and not (folder / "ledger.db").exists()

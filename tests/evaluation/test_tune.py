@@ -15,12 +15,12 @@ import pytest
 from scipy import stats
 
 import dphmm
+from dphmm.choose.lonely import off_within
+from dphmm.choose.simulated import _parts_in_box, walks
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.evaluation import bootstrap_mean, of_distances
-from dphmm.evaluation.lonely import off_within
-from dphmm.evaluation.tune import COLUMNS, Targets, Trial, candidate_policies, efficient, sweep, usual_radii
+from dphmm.evaluation.tune import COLUMNS, Targets, Trial, candidate_policies, efficient, sweep
 from dphmm.session.planner import Planner
-from dphmm.simulated import _parts_in_box, walks
 
 MOVES = np.array([[0.5, 0.5, 0.0, 0.0], [0.25, 0.5, 0.25, 0.0], [0.0, 0.0, 0.25, 0.75], [0.1, 0.0, 0.6, 0.3]])
 SPACE = dphmm.StateSpace(np.array([[0], [1], [2], [4]]))
@@ -173,16 +173,6 @@ def test_a_malformed_trial_is_one_line(wrong, field):
 
 
 # -- candidates -------------------------------------------------------------------------------------------------------
-
-
-def test_usual_radii_reach_neighbours_and_leave_somebody_out():
-    grid = dphmm.Grid.from_bounds(10, 50, 10.1, 50.05, cell=340.0)
-    radii = usual_radii(grid)
-    first = dphmm.policy.radius(grid, radii[0])
-    assert first.has_neighbor(None).all()
-    assert radii[0] < 340 * math.sqrt(2)
-    far = np.linalg.norm(np.ptp(grid.answers, axis=0))
-    assert list(radii) == sorted(radii) and radii[-1] < far
 
 
 def test_one_place_has_no_radius_of_its_own():

@@ -23,12 +23,12 @@ from scipy import sparse
 import dphmm
 from dphmm.accounting import couplable
 from dphmm.audit.history import moved
+from dphmm.choose.simulated import _jumped, walks
 from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
 from dphmm.markov.filtering import Belief, likeliest_path
 from dphmm.markov.hidden.parameters import checked
 from dphmm.markov.stochastic import LEAST_SHARE, Jump, distribution, stochastic_matrix
-from dphmm.simulated import _jumped, walks
 from markov.test_filtering import brute, marginals, model_of, observations_of
 from random_seeds import seeds
 

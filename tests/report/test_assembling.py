@@ -21,12 +21,12 @@ import pytest
 import choosing
 import dphmm
 from commands import run, write_rows
+from dphmm.choose.planning import World, error_of_known_states
+from dphmm.choose.simulated import ModelGuesses, laws_of_steps, places_of_states
 from dphmm.errors import InvalidInput
-from dphmm.planning import World, error_of_known_states
 from dphmm.report.assembling import prospects_of
 from dphmm.report.content import OTHER_TIMES
 from dphmm.report.over_steps import OverSteps
-from dphmm.simulated import ModelGuesses, laws_of_steps, places_of_states
 from dphmm.statement.verdict import LINES
 from naive import nearest_to_all
 from report.spoken import spoken
@@ -414,7 +414,7 @@ ANYWHERE = np.full((3, 3), 1 / 3)
 )
 def test_who_stays_is_told_as_blocks_of_the_file_are_planned(begin, moves, answers, told, tmp_path, monkeypatch):
     """Of people as the model has them when blocks begin, and under the plans from there on."""
-    monkeypatch.setattr("dphmm.planning.STAYERS", 20_000)
+    monkeypatch.setattr("dphmm.choose.planning.STAYERS", 20_000)
     space = dphmm.StateSpace(answers)
     begin = np.array(begin)
     if begin[-1] != 1e-9:

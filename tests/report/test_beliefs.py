@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.planning import error_of_known_states
+from dphmm.choose.planning import error_of_known_states
+from dphmm.choose.simulated import Guesses, places_of_states
 from dphmm.report.beliefs import MOST_CELLS, SHARES, Cells, bands, levels, spreads, written
-from dphmm.simulated import Guesses, places_of_states
 
 GRID = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=300.0)
 

@@ -23,9 +23,9 @@ import pytest
 
 import dphmm
 from browser import MISSING, find_browser, quiet
+from dphmm.choose.simulated import Guesses, places_of_states
 from dphmm.report.beliefs import Cells, levels, spreads
 from dphmm.report.palette import ROLES
-from dphmm.simulated import Guesses, places_of_states
 from dphmm.statement.sentences import off
 from report.looks import FAINT_TEXTS
 from report.worlds import WORLDS, report, wide
@@ -450,7 +450,7 @@ def test_labels_are_named_in_strips_and_shares(browser, page):
 def test_very_many_states(browser, tmp_path, monkeypatch):
     """30,000 cells: they are drawn four by four and more, and the page stays small and quick."""
     monkeypatch.setattr("dphmm.report.assembling._INVENTED", 2)
-    monkeypatch.setattr("dphmm.planning.STAYERS", 3)
+    monkeypatch.setattr("dphmm.choose.planning.STAYERS", 3)
     folder = wide(tmp_path)
     report(folder, folder / "page.html", "--policy", folder / "policy.json")
     assert (folder / "page.html").stat().st_size <= 3_000_000

@@ -27,8 +27,8 @@ import pytest
 
 import dphmm
 from commands import run, walk_rows, write_rows
+from dphmm.choose.planning import error_of_known_states
 from dphmm.errors import InvalidInput
-from dphmm.planning import error_of_known_states
 from dphmm.report import page, words, write_report
 from dphmm.report.content import Leaving, Prospects, Truth
 from dphmm.report.over_steps import OverSteps

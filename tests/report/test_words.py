@@ -26,12 +26,12 @@ import dphmm
 from commands import BBOX, run, write_rows
 from dphmm.accounting.budget import Caps
 from dphmm.accounting.edge_leakage import losses_between
+from dphmm.choose.planning import World
+from dphmm.choose.schedule_plan import read_plan
 from dphmm.errors import InvalidInput
 from dphmm.markov.stochastic import Jump
-from dphmm.planning import World
 from dphmm.report import assembling, words, write_report
 from dphmm.report.page import Content, page
-from dphmm.schedule_plan import read_plan
 from dphmm.session.setting import Setting
 from dphmm.statement.doubt import doubt
 from dphmm.statement.learning import learning_of

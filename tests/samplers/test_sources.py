@@ -38,10 +38,10 @@ KNOWN = {
     "markov/hidden/inference.py": "posterior paths from a generator that the caller gives: simulation",
     "markov/hidden/parameters.py": "random starts of plain training",
     "cli/warm.py": "the people of a made-up world that kernels are compiled on: from a fixed seed",
-    "planning.py": "the seed of invented people on whom schedules are tried: simulation",
+    "choose/planning.py": "the seed of invented people on whom schedules are tried: simulation",
     "storage/fits.py": "the key by which people are put in two files: the system's, which nobody keeps",
     "synthesis.py": "invented people, drawn from a public model: no answer about anybody hangs on them",
-    "simulated.py": "invented people and their walks, from a generator that the caller seeds: simulation",
+    "choose/simulated.py": "invented people and their walks, from a generator that the caller seeds: simulation",
     "states/zones.py": "places of invented people in their zones, from a generator that the caller seeds: simulation",
     "audit/resampling.py": "resamples of subjects, for intervals: from a fixed seed",
 }

@@ -8,10 +8,10 @@ import pytest
 
 import dphmm
 from dphmm.accounting import MemoryLedger
+from dphmm.choose.simulated import ModelGuesses, laws_of_steps, walks
 from dphmm.errors import InvalidInput
 from dphmm.session.options import Options
 from dphmm.session.setting import Setting
-from dphmm.simulated import ModelGuesses, laws_of_steps, walks
 
 PLACES = 6
 SPACE = dphmm.StateSpace(np.arange(PLACES)[:, None])
@@ -126,8 +126,8 @@ def test_a_session_takes_a_space_of_its_secrets():
 
 
 def refusals():
+    from dphmm.choose.details import protection_facts
     from dphmm.dependent import Chain
-    from dphmm.evaluation.inspection import protection_facts
     from dphmm.session.own_places import public_base
 
     totals = {1: np.ones(PLACES)}

@@ -149,7 +149,7 @@ def _write_stand_in(given: Mapping[str, Any], path: Path) -> None:
 
 def _allowed(given: Mapping[str, Any]) -> Schedule:
     """A schedule that may ask wherever a plan of these options may, whatever its model is: that is public."""
-    from dphmm.planning import allowed_steps
+    from dphmm.choose.planning import allowed_steps
 
     promise = asked_promise(given)
     assert promise is not None

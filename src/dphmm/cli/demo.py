@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from dphmm.audit import CheckedRelease
     from dphmm.audit.released import ReleasedFile
     from dphmm.batch import Batch, Released
+    from dphmm.choose.planning import World
+    from dphmm.choose.schedule_plan import SchedulePlan
     from dphmm.evaluation.city import City
-    from dphmm.planning import World
     from dphmm.report.content import ReleaseReport
-    from dphmm.schedule_plan import SchedulePlan
     from dphmm.statement.release import ReleaseStatement
     from dphmm.statement.story import Story
     from dphmm.types import FloatArray
@@ -197,10 +197,10 @@ def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> 
 
 def _planned(folder: Path, city: City, console: Console) -> tuple[World, SchedulePlan]:
     """Model, policy and schedule, all from the map alone, saved."""
+    from dphmm.choose.planning import COMPARED, World
+    from dphmm.choose.schedule_plan import save_plan
     from dphmm.markov.model import MarkovModel
-    from dphmm.planning import COMPARED, World
     from dphmm.policy import radius
-    from dphmm.schedule_plan import save_plan
     from dphmm.storage.models import save_model
     from dphmm.storage.policies import save_policy
 

@@ -75,7 +75,7 @@ NOT_PRIVATE = (
 
 
 def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
-    from dphmm.evaluation.inspection import fit_lines
+    from dphmm.choose.details import fit_lines
     from dphmm.storage.models import by_name, save_model, save_people
 
     check_states(given)

@@ -33,7 +33,7 @@ def inspect(
     Everything here is public: it depends on the model, the policy and the options alone. Errors are root mean
     squares in answer units (metres on a map); costs are largest losses between any two possible states.
     """
-    from dphmm.evaluation.inspection import protection_facts
+    from dphmm.choose.details import protection_facts
     from dphmm.session.planned_losses import planned_losses
     from dphmm.session.setting import Setting
     from dphmm.statement import parts
@@ -82,7 +82,7 @@ _LABELS = {
 
 
 def _text(document: Mapping[str, Any], space: StateSpace) -> list[str]:
-    from dphmm.evaluation.inspection import remedy_line
+    from dphmm.choose.details import remedy_line
 
     lines: list[str] = []
     for section, facts in document.items():

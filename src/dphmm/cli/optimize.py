@@ -113,7 +113,7 @@ def _otherwise(
 ) -> float | None:
     """The error of --mechanism auto in the same place: root mean square, of labels the share wrong; None if refused."""
 
-    from dphmm.evaluation.lonely import shown_error
+    from dphmm.choose.lonely import shown_error
     from dphmm.session.setting import Setting
 
     everywhere = np.ones(space.n_states, dtype=np.bool_)

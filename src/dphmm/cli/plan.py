@@ -18,8 +18,8 @@ from dphmm.states.grid import Grid
 from dphmm.storage.inputs import checked_output
 
 if TYPE_CHECKING:
-    from dphmm.planning import World
-    from dphmm.schedule_plan import SchedulePlan
+    from dphmm.choose.planning import World
+    from dphmm.choose.schedule_plan import SchedulePlan
     from dphmm.statement.verdict import Stay
 
 _CHOICES = ("constraint", "mechanism", "start", "protection")
@@ -65,9 +65,9 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     at. Printed for a quarter, a half and twice the total too: the schedule, the expected error, and what a reader
     of the file would still find of who stays at one place.
     """
+    from dphmm.choose.planning import World
+    from dphmm.choose.schedule_plan import save_plan
     from dphmm.cli.release_job import asked_promise
-    from dphmm.planning import World
-    from dphmm.schedule_plan import save_plan
 
     chain, space = loaded_model(model)
     policy, space = loaded_policy(given["policy"], chain)
@@ -123,7 +123,7 @@ def forecast_lines(world: World, seconds: float) -> list[str]:
     if seconds < _LONG:
         return []
     model, space = world.setting.model, world.setting.space
-    from dphmm.planning import state_name
+    from dphmm.choose.planning import state_name
 
     moves = round(model.n_transitions / model.n_states)
     cells = f"{model.n_states:,} {state_name(space)}s with {moves:,} moves each"
@@ -187,7 +187,7 @@ def _for(own: SchedulePlan) -> str:
 
 def _told_stays(one: SchedulePlan) -> list[Stay]:
     """The stays that the table has a column of."""
-    from dphmm.planning import AFTER
+    from dphmm.choose.planning import AFTER
 
     return [stay for stay in one.stays.found if stay.after in AFTER]
 

@@ -58,8 +58,8 @@ def unmerged_policy(path: str, model: MarkovModel) -> PolicyGraph:
 
 def considered(policy: PolicyGraph, model: MarkovModel, given: Mapping[str, Any]) -> Considered:
     """The policy with its lonely states merged, if that was asked for; else as it is, and what they cost."""
-    from dphmm.evaluation.inspection import cost_facts, cost_words
-    from dphmm.evaluation.lonely import lonely_cost
+    from dphmm.choose.details import cost_facts, cost_words
+    from dphmm.choose.lonely import lonely_cost
     from dphmm.session.options import Options
 
     assert model.space is not None
@@ -83,8 +83,8 @@ def considered(policy: PolicyGraph, model: MarkovModel, given: Mapping[str, Any]
 
 
 def _merged(policy: PolicyGraph, model: MarkovModel, isolated: bool) -> Considered:
-    from dphmm.evaluation.inspection import moved_facts, moved_words
-    from dphmm.evaluation.lonely import moved_states
+    from dphmm.choose.details import moved_facts, moved_words
+    from dphmm.choose.lonely import moved_states
     from dphmm.sensitivity.protection import merge_lonely
 
     assert model.space is not None
@@ -161,7 +161,7 @@ def radius(model: str, covers: str | None, radius: str | None, is_open: bool, **
 
 def _radius_words(graph: PolicyGraph, space: StateSpace, covers: str) -> list[str]:
     """The radius that a distance takes, and what it would be if no cell were answered as another one."""
-    from dphmm.evaluation.inspection import length_words
+    from dphmm.choose.details import length_words
     from dphmm.policy import radius as build
 
     r = graph.describe().get("r")

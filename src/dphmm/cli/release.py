@@ -444,7 +444,7 @@ def _tables(given: Mapping[str, Any]) -> str:
 
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
-    from dphmm.evaluation.inspection import release_preview
+    from dphmm.choose.details import release_preview
     from dphmm.evaluation.table_check import Unplaced, table_check
     from dphmm.statement.release import CoveredDistance
     from dphmm.statement.warnings import release_warnings

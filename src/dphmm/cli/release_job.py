@@ -36,9 +36,9 @@ from dphmm.storage.tables import table_format
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
     from dphmm.batch import Batch, Released
+    from dphmm.choose.schedule_plan import SchedulePlan
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
-    from dphmm.schedule_plan import SchedulePlan
     from dphmm.session.setting import Setting
     from dphmm.statement.origin import Whom
     from dphmm.states.space import StateSpace
@@ -104,10 +104,10 @@ class Job:
         return job
 
     def scheduled(self, given: Mapping[str, Any]) -> Job:
-        """The job with its schedule, which is planned if it is open. Raises as `dphmm.planning.plan`."""
+        """The job with its schedule, which is planned if it is open. Raises as `dphmm.choose.planning.plan`."""
         if not self.open_schedule:
             return self
-        from dphmm.planning import plan
+        from dphmm.choose.planning import plan
 
         names = ("constraint", "mechanism", "start", "protection")
         options: dict[str, Any] = {name: self.choices[name] for name in names if self.choices.get(name) is not None}
@@ -253,7 +253,7 @@ def _all_limited(batch: Batch, users: Sequence[str], given: Mapping[str, Any]) -
 
 def _without_limit(setting: Setting, noun: str, console: Console) -> str:
     """What a reader finds without a limit, in words."""
-    from dphmm.planning import without_limit
+    from dphmm.choose.planning import without_limit
     from dphmm.statement.warnings import no_limit
 
     with console.progress("no limit") as progress:
@@ -370,7 +370,7 @@ def asked_schedule(
     than the plan was made with.
     """
     if given["plan"] is not None:
-        from dphmm.schedule_plan import read_plan
+        from dphmm.choose.schedule_plan import read_plan
 
         try:
             found = read_plan(given["plan"], *public)

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
     from dphmm.accounting.ledger import Ledger
     from dphmm.audit.released import ReleasedFile
+    from dphmm.choose.schedule_plan import SchedulePlan
     from dphmm.cli.console import Work
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.report.assembling import TrueRows
     from dphmm.report.content import Made, ReleaseReport
-    from dphmm.schedule_plan import SchedulePlan
     from dphmm.session.setting import Subjects
     from dphmm.statement.release import ReleaseStatement
     from dphmm.states.space import StateSpace
@@ -221,7 +221,7 @@ def _report(
 
 
 def _plan(path: str, made: Made) -> SchedulePlan:
-    from dphmm.schedule_plan import read_plan
+    from dphmm.choose.schedule_plan import read_plan
 
     if made.policy is None:
         raise InvalidInput("plan", path, "the policy (--policy), which the plan was made for")

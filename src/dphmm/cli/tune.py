@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm._checks import exact_number
+from dphmm.choose.details import remedy_line
 from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.options import (
     CONTEXT,
@@ -23,7 +24,6 @@ from dphmm.cli.options import (
 )
 from dphmm.cli.report import check_figures
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.evaluation.inspection import remedy_line
 from dphmm.evaluation.tune import efficient
 from dphmm.evaluation.tuning import EPSILONS, Tuning, written
 from dphmm.evaluation.tuning import tune as tune_settings

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dphmm.audit.resampling import Interval as Interval
+    from dphmm.choose.details import protection_facts as protection_facts
     from dphmm.evaluation.city import City as City
     from dphmm.evaluation.city import simulate_city as simulate_city
-    from dphmm.evaluation.inspection import protection_facts as protection_facts
     from dphmm.evaluation.measures import Error as Error
     from dphmm.evaluation.measures import PrecisionRecall as PrecisionRecall
     from dphmm.evaluation.measures import density_error as density_error
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "city": ("City", "simulate_city"),
-    "inspection": ("protection_facts",),
     "measures": (
         *("Error", "PrecisionRecall", "density_error", "error", "error_km", "flow_error"),
         *("gyration_error", "nearest_places_error", "of_distances", "radius_of_gyration", "visit_length_error"),
@@ -55,7 +54,7 @@ _NAMES = {
     "tuning": ("Tuning",),
 }
 _HOMES = {name: f"dphmm.evaluation.{module}" for module, names in _NAMES.items() for name in names}
-_HOMES["Interval"] = "dphmm.audit.resampling"
+_HOMES |= {"Interval": "dphmm.audit.resampling", "protection_facts": "dphmm.choose.details"}
 
 __all__ = sorted(_HOMES)
 

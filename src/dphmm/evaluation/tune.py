@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._checks import exact_number, finite_number, whole
+from dphmm.choose.lonely import off_within, wrong_labels
+from dphmm.choose.search import usual_radii
+from dphmm.choose.simulated import walks
 from dphmm.errors import InvalidInput, Refused
-from dphmm.evaluation.lonely import off_within, wrong_labels
 from dphmm.markov.model import MarkovModel
 from dphmm.policy import complete, radius, transition
 from dphmm.policy.graph import PolicyGraph
@@ -26,18 +28,12 @@ from dphmm.session.options import PlanChoices
 from dphmm.session.plan import Plan
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting
-from dphmm.simulated import walks
 from dphmm.statement.advice import not_advised
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, Exact, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-#: Radii that are tried by themselves, in multiples of what lies between neighbouring answers.
-MULTIPLES = (1, 2, 4, 8)
-_MOST_LOOKED_AT = 4096
 
 
 def candidate_policies(
@@ -56,28 +52,6 @@ def candidate_policies(
     if model.jump is None:
         found["transition"] = transition(model)
     return found | {f"radius {float(r):g}{unit}": radius(space, r) for r in tried}
-
-
-def usual_radii(space: StateSpace) -> tuple[float, ...]:
-    """Multiples of the typical distance of neighbouring answers, as far as they leave somebody out."""
-    from scipy.spatial import cKDTree
-
-    answers = np.unique(space.answers, axis=0)
-    if len(answers) < 2 or space.has_labels:
-        return ()
-    looked_at = answers[:: max(1, len(answers) // _MOST_LOOKED_AT)]
-    apart = float(np.median(cKDTree(answers).query(looked_at, k=2)[0][:, 1]))
-    return tuple(_rounded_up(k * apart) for k in MULTIPLES if k * apart < _extent(answers))
-
-
-def _extent(answers: FloatArray) -> float:
-    return float(np.linalg.norm(np.ptp(answers, axis=0)))
-
-
-def _rounded_up(length: float) -> float:
-    """Three digits, upwards: a neighbour at exactly the distance stays within."""
-    unit = 10.0 ** (np.floor(np.log10(length)) - 2)
-    return float(f"{np.ceil(length / unit * (1 - 1e-12)) * unit:.6g}")
 
 
 #: Longest sweep: walks times steps.

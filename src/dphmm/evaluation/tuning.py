@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from dphmm._checks import exact_number, stated_epsilon, whole
 from dphmm._notebook import html_table
 from dphmm._progress import Progress, shown
+from dphmm.choose.details import remedy_facts
+from dphmm.choose.remedies import remedies
 from dphmm.errors import InvalidInput, Refused
-from dphmm.evaluation.inspection import remedy_facts
-from dphmm.evaluation.remedies import remedies
 from dphmm.evaluation.tune import Targets, Trial, candidate_policies, efficient, sweep
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.stochastic import refuse_secrets

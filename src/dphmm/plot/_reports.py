@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dphmm.choose.schedule_plan import SchedulePlan
 from dphmm.errors import InvalidInput
 from dphmm.policy import covered_distance
 from dphmm.policy.graph import PolicyGraph
@@ -12,7 +13,6 @@ from dphmm.report import figures
 from dphmm.report.content import OTHER_TIMES, ReleaseReport
 from dphmm.report.shown import Shown
 from dphmm.report.svg import Figure
-from dphmm.schedule_plan import SchedulePlan
 from dphmm.states.space import StateSpace
 
 #: More regions than these cannot be read beside each other.

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dphmm._checks import state_mask
+from dphmm.choose.simulated import middles
 from dphmm.errors import InvalidInput
 from dphmm.session.plan import Plan
-from dphmm.simulated import middles
 from dphmm.states.grid import Grid
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.storage.columns import as_text

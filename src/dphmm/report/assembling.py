@@ -24,11 +24,13 @@ from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.audit.check import require_confirmed
 from dphmm.audit.released import ReleasedFile
 from dphmm.audit.replay import number_of
+from dphmm.choose.planning import LONGER, World, block_length, work_of
+from dphmm.choose.schedule_plan import SchedulePlan, Stays
+from dphmm.choose.simulated import Guesses, ModelGuesses, middles, places_of_states
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.smoothing import KEPT
 from dphmm.markov.stochastic import refuse_secrets
-from dphmm.planning import LONGER, World, block_length, work_of
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes
 from dphmm.reconstruction.lines import Answered, nearer_than_guesses
@@ -44,11 +46,9 @@ from dphmm.report.content import (
     Share,
     Truth,
 )
-from dphmm.schedule_plan import SchedulePlan, Stays
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects
 from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoothers, likelihood_rows, smooth_people
-from dphmm.simulated import Guesses, ModelGuesses, middles, places_of_states
 from dphmm.statement.files import load_statement
 from dphmm.statement.parts import member
 from dphmm.statement.sentences import every_nth

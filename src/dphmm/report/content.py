@@ -17,16 +17,16 @@ from dphmm._cached import cached_property
 from dphmm.accounting.clock import seconds_ahead
 from dphmm.accounting.edge_leakage import losses_between
 from dphmm.accounting.promise import Schedule, SequencePromise
+from dphmm.choose.planning import STAYERS, Expected, error_of_known_states, state_name
+from dphmm.choose.schedule_plan import SchedulePlan, Stays
+from dphmm.choose.simulated import ModelGuesses, laws_of_steps
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.planning import STAYERS, Expected, error_of_known_states, state_name
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells, Levels
-from dphmm.schedule_plan import SchedulePlan, Stays
 from dphmm.session.plan import Plan
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Subjects
-from dphmm.simulated import ModelGuesses, laws_of_steps
 from dphmm.statement.release import ReleaseStatement
 from dphmm.statement.sentences import clock, off
 from dphmm.statement.story import ANSWERS, InLedger, Story, story
@@ -104,9 +104,9 @@ class Person:
     """One person as the page shows them: numbers of rows by step, and what a reader believes at each of them (n,).
 
     ``levels`` (n, cells) as `beliefs.levels` gives them, of drawn cells in the plane and of states elsewhere; ``guess``
-    (n, d): where a reader guesses them to be (`dphmm.simulated.Guesses.better`), of labels the likeliest; ``state`` and
-    ``probability`` (n,): the likeliest state; ``spread`` (n,): how far off a reader expects the guess to be. All are
-    None where no policy is known.
+    (n, d): where a reader guesses them to be (`dphmm.choose.simulated.Guesses.better`), of labels the likeliest;
+    ``state`` and ``probability`` (n,): the likeliest state; ``spread`` (n,): how far off a reader expects the guess to
+    be. All are None where no policy is known.
     """
 
     name: str

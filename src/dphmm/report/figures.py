@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dphmm.accounting.records import in_short
-from dphmm.planning import AFTER
+from dphmm.choose.planning import AFTER
+from dphmm.choose.schedule_plan import SchedulePlan, Stays
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report import charts, maps, words
 from dphmm.report.beliefs import Cells, bands
@@ -20,7 +21,6 @@ from dphmm.report.content import OWNER_ONLY, Person, ReleaseReport, rounded_down
 from dphmm.report.over_steps import OverSteps
 from dphmm.report.shown import DAY, Shown
 from dphmm.report.svg import Drawing, Figure, beside
-from dphmm.schedule_plan import SchedulePlan, Stays
 from dphmm.statement.sentences import clock, every_nth, length, off, plural
 from dphmm.statement.story import after_words, stay_words
 from dphmm.statement.verdict import Found

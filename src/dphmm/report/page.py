@@ -20,9 +20,10 @@ from markupsafe import Markup, escape
 
 from dphmm._cached import cached_property
 from dphmm.accounting.records import in_short
+from dphmm.choose.planning import AFTER, STAYERS
+from dphmm.choose.schedule_plan import Stays
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import is_reference
-from dphmm.planning import AFTER, STAYERS
 from dphmm.report import charts, figures, maps, words
 from dphmm.report.beliefs import written
 from dphmm.report.content import Person, ReleaseReport
@@ -30,7 +31,6 @@ from dphmm.report.over_steps import TICKS_APART, OverSteps
 from dphmm.report.palette import LABELS, css
 from dphmm.report.shown import DAY, Shown
 from dphmm.report.svg import Drawing, Figure, figure_style
-from dphmm.schedule_plan import Stays
 from dphmm.statement import sentences
 from dphmm.statement.doubt import doubt
 from dphmm.statement.parts import member

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from dphmm.choose.schedule_plan import save_plan
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms.answer_table import is_reference, known_table
 from dphmm.policy.graph import PolicyGraph
-from dphmm.schedule_plan import save_plan
 from dphmm.states.space import StateSpace
 from dphmm.storage.made_tables import save_table
 from dphmm.storage.models import load_model, save_model
@@ -16,7 +16,7 @@ from dphmm.storage.policies import load_policy, save_policy
 from dphmm.storage.release_folder import INDEX, MADE_TABLE, MODEL, PLAN, POLICY, ReleaseFolder
 
 if TYPE_CHECKING:
-    from dphmm.schedule_plan import SchedulePlan
+    from dphmm.choose.schedule_plan import SchedulePlan
 
 
 class PublicSide(NamedTuple):

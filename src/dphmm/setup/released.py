@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
     from dphmm.accounting.promise import Schedule
     from dphmm.audit.check import CheckedRelease
+    from dphmm.choose.schedule_plan import SchedulePlan
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.reconstruction.population import Population
     from dphmm.report.content import ReleaseReport
-    from dphmm.schedule_plan import SchedulePlan
     from dphmm.session.odds import EventOdds
     from dphmm.statement.release import ReleaseStatement
     from dphmm.statement.story import Story
@@ -96,7 +96,7 @@ class Released:
     @cached_property
     def plan(self) -> SchedulePlan | None:
         """The schedule, and what it was chosen from; None where every step has an answer."""
-        from dphmm.schedule_plan import read_plan
+        from dphmm.choose.schedule_plan import read_plan
 
         path = self.folder.path / PLAN
         return read_plan(path, self.model, self.policy, self.space) if path.exists() else None

@@ -47,7 +47,7 @@ from dphmm.types import Bits, Exact
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
-    from dphmm.schedule_plan import SchedulePlan
+    from dphmm.choose.schedule_plan import SchedulePlan
     from dphmm.setup.released import Released
 
 
@@ -267,7 +267,7 @@ class Setup:
         ------
         InvalidInput : naming the argument. DphmmError : where no schedule that was tried is advised.
         """
-        from dphmm.planning import plan
+        from dphmm.choose.planning import plan
 
         one_of(schedule, ("planned", "paced", "every"), "schedule")
         if budget is None:
@@ -481,7 +481,7 @@ class Plan:
     @property
     def lines(self) -> list[str]:
         """What is asked, and what a reader finds of people who move as the model says."""
-        from dphmm.planning import without_limit
+        from dphmm.choose.planning import without_limit
 
         noun = self.setup.noun
         if self.promise is None:

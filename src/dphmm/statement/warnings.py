@@ -87,7 +87,7 @@ def trapped_belief(model: MarkovModel, options: Options) -> list[str]:
 def no_limit(found: Found | str) -> str:
     """The warning that nothing limits the sum of all answers, and what a reader of answers at every step then finds.
 
-    ``found`` : by `dphmm.planning.without_limit`, or why nothing was computed.
+    ``found`` : by `dphmm.choose.planning.without_limit`, or why nothing was computed.
     """
     if isinstance(found, str):
         return f"No limit is set. What a reader finds is not computed: {found}"

@@ -21,17 +21,11 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm import simulated
 from dphmm.accounting.promise import Schedule
-from dphmm.cli.plan import _when
-from dphmm.errors import DphmmError, InvalidInput
-from dphmm.planning import AFTER, LADDER, LONGER, World, _groups_of, _looked_at, without_limit
-from dphmm.schedule_plan import SETTLED, _digest, read_plan, save_plan
-from dphmm.session.plan import Position
-from dphmm.session.plan_schedule import PlanSchedule
-from dphmm.session.setting import Setting
-from dphmm.session.smoothing import AnswerHistory, Smoother
-from dphmm.simulated import (
+from dphmm.choose import simulated
+from dphmm.choose.planning import AFTER, LADDER, LONGER, World, _groups_of, _looked_at, without_limit
+from dphmm.choose.schedule_plan import SETTLED, _digest, read_plan, save_plan
+from dphmm.choose.simulated import (
     Guesses,
     ModelGuesses,
     Moves,
@@ -41,6 +35,12 @@ from dphmm.simulated import (
     places,
     walks,
 )
+from dphmm.cli.plan import _when
+from dphmm.errors import DphmmError, InvalidInput
+from dphmm.session.plan import Position
+from dphmm.session.plan_schedule import PlanSchedule
+from dphmm.session.setting import Setting
+from dphmm.session.smoothing import AnswerHistory, Smoother
 from dphmm.statement.advice import MOST_EPSILON
 from naive import nearest_to_all
 
@@ -445,7 +445,7 @@ def enumerated(plan, law, answers, far=40):
 
 @pytest.mark.parametrize("answers", [1, 2])
 def test_what_is_found_of_people_who_stay_is_what_enumeration_finds(answers, monkeypatch):
-    monkeypatch.setattr("dphmm.planning.STAYERS", 20_000)
+    monkeypatch.setattr("dphmm.choose.planning.STAYERS", 20_000)
     promise = dphmm.SequencePromise(answers, steps=30)
     planner = world(promise, epsilon=1)
     found = planner.plan(promise.exact)
@@ -462,7 +462,7 @@ def test_what_is_found_of_people_who_stay_is_what_enumeration_finds(answers, mon
 
 def test_who_stays_for_a_sequence_is_where_it_begins(monkeypatch):
     """Who begins at one state is known; of two ends of a line the plan of the step tells, which knows of no other."""
-    monkeypatch.setattr("dphmm.planning.STAYERS", 20_000)
+    monkeypatch.setattr("dphmm.choose.planning.STAYERS", 20_000)
     promise, everybody = dphmm.SequencePromise(1, steps=6), dphmm.policy.complete(5)
     known = dphmm.MarkovModel([1, 0, 0, 0, 0], MOVES, space=LINE, start="at")
     planner = World(known, everybody, LINE, promise, people=12)
@@ -579,7 +579,7 @@ def test_an_error_that_may_be_off_by_chance_is_told_as_that():
 
 def test_who_stays_from_other_steps_on_is_where_the_model_has_people_then(monkeypatch):
     """From step 1 everybody is nearly sure to be at one end, from step 49 on anywhere: the exact mean of both."""
-    monkeypatch.setattr("dphmm.planning.STAYERS", 20_000)
+    monkeypatch.setattr("dphmm.choose.planning.STAYERS", 20_000)
     start = np.array([0.96, 0.01, 0.01, 0.01, 0.01])
     model = dphmm.MarkovModel(start, 0.95 * np.eye(5) + 0.01, space=LINE, start="at")
     promise, everybody = dphmm.SequencePromise(1, per=24), dphmm.policy.complete(5)
@@ -665,7 +665,7 @@ def test_of_who_stays_every_answer_of_the_time_counts(per, what):
 @pytest.mark.parametrize("days", [1, 2])
 def test_answers_at_noon_find_who_stays_all_day_as_enumeration_does(days, monkeypatch):
     """One answer a day at noon; who is at one place all day is found by it, though nobody is asked at night."""
-    monkeypatch.setattr("dphmm.planning.STAYERS", 20_000)
+    monkeypatch.setattr("dphmm.choose.planning.STAYERS", 20_000)
     promise = dphmm.SequencePromise(1, per="1d")
     planner = world(promise, CLOCK, epsilon=1)
     schedule = planner.candidate(promise, 1, Fraction(1))
@@ -681,7 +681,7 @@ def test_answers_at_noon_find_who_stays_all_day_as_enumeration_does(days, monkey
 @pytest.mark.parametrize("hours", [None, "7-21", "9-17"])
 def test_no_simple_reader_finds_more_of_who_stays_than_is_told(hours, monkeypatch):
     """A reader who knows no model and takes the median of seven days' answers, drawn from the table of likelihoods."""
-    monkeypatch.setattr("dphmm.planning.STAYERS", 4_000)
+    monkeypatch.setattr("dphmm.choose.planning.STAYERS", 4_000)
     promise = dphmm.SequencePromise(4, per="1d")
     planner = world(promise, CLOCK, hours=hours, epsilon=2)
     schedule = planner.candidate(promise, 2, Fraction(2))
@@ -720,7 +720,7 @@ def test_on_delta_sets_who_stays_is_found_as_in_releases(kind, monkeypatch):
     The noise of a delta-set is less than that of all states, so plans of all states tell of larger errors: by at least
     eight standard errors of the 250 sessions here, where agreement is within four.
     """
-    monkeypatch.setattr("dphmm.planning.MOST_STAYING_PLANS", 10_500)
+    monkeypatch.setattr("dphmm.choose.planning.MOST_STAYING_PLANS", 10_500)
     promise, policy, choices = dphmm.SequencePromise(30, per=15), dphmm.policy.complete(25), {"constraint": "delta=0.2"}
     planner = World(STEADY, policy, LONG, promise, kind, people=250, choices=choices)
     # With a spread of 0 everybody is asked as long as there is room: the same steps, by the other way.
@@ -751,17 +751,17 @@ def test_what_would_take_too_many_plans_is_not_told_of_who_stays(monkeypatch, tm
     promise = dphmm.SequencePromise(4, per=8)
     planner = world(promise, people=12, choices={"constraint": "delta=0.1"})
     schedule = planner.candidate(promise, 4, Fraction(1))
-    monkeypatch.setattr("dphmm.planning.FEWEST_STAYERS", 5)
+    monkeypatch.setattr("dphmm.choose.planning.FEWEST_STAYERS", 5)
     told = {}
     for most in (10_000, 12 * 28, 8 * 28, 5 * 28, 5 * 27, 5 * 4, 5 * 4 - 1):
-        monkeypatch.setattr("dphmm.planning.MOST_STAYING_PLANS", most)
+        monkeypatch.setattr("dphmm.choose.planning.MOST_STAYING_PLANS", most)
         told[most] = planner.stays(schedule, LONGER).found
         assert planner.stays(schedule, (1,)).found == told[most][:1]
         assert planner._followed_people(schedule) == min(12, max(5, most // 28))
     assert [stay.after for stay in told[10_000]] == list(LONGER)
     assert [[stay.after for stay in one][-1] for one in list(told.values())[1:-2]] == [7, 7, 7, 6]
     assert [stay.after for stay in told[20]] == [1] and told[19] == ()
-    monkeypatch.setattr("dphmm.planning.MOST_STAYING_PLANS", 4)
+    monkeypatch.setattr("dphmm.choose.planning.MOST_STAYING_PLANS", 4)
     bare = planner.plan(promise.exact)
     assert bare.stays.found == () and bare.found.uncomputed == "every answer has a plan of its own"
     save_plan(bare, tmp_path / "plan.json")
@@ -1011,7 +1011,7 @@ def test_of_short_blocks_the_error_is_that_of_a_file_of_many(kind, length, monke
     promise = dphmm.SequencePromise(length, **{kind: length})
 
     def error(steps):
-        monkeypatch.setattr("dphmm.schedule_plan.SETTLED", steps)
+        monkeypatch.setattr("dphmm.choose.schedule_plan.SETTLED", steps)
         planner = world(promise, people=200)
         return planner.expected(planner.candidate(promise, length, Fraction(1))).found.error
 
@@ -1056,7 +1056,7 @@ def test_what_takes_too_long_has_a_reason(monkeypatch):
     for reason, choices in told.items():
         assert without_limit(Setting.of(begins, NEAR, LINE, 1, **choices)) == reason
     assert without_limit(Setting.of(MODEL, NEAR, LINE, 1, mechanism="optimal-table")).error < 1
-    monkeypatch.setattr("dphmm.planning._MOST_WORK", 10**5)
+    monkeypatch.setattr("dphmm.choose.planning._MOST_WORK", 10**5)
     assert without_limit(Setting.of(MODEL, NEAR, LINE, 1)) == "5 states take too long"
 
 
@@ -1345,7 +1345,7 @@ def test_several_steps_at_once_are_those_steps(model):
 
 def large(monkeypatch, **options):
     """A world that is simulated as a large one is."""
-    monkeypatch.setattr("dphmm.planning._MOST_WORK", 0)
+    monkeypatch.setattr("dphmm.choose.planning._MOST_WORK", 0)
     promise = dphmm.SequencePromise(8, per="1d")
     return World(DRIVES, dphmm.policy.radius(CITY, covers="1km"), CITY, promise, **{"people": 100, **options})
 
@@ -1379,7 +1379,7 @@ def test_in_a_large_world_as_many_people_are_followed_as_chance_takes(monkeypatc
 
 def test_where_chance_decides_errors_everybody_is_followed(monkeypatch):
     """Of two towns that nobody leaves each person is found or not, also in a large world."""
-    monkeypatch.setattr("dphmm.planning._MOST_WORK", 0)
+    monkeypatch.setattr("dphmm.choose.planning._MOST_WORK", 0)
     model = dphmm.MarkovModel(np.full(6, 1 / 6), np.kron(np.eye(2), np.full((3, 3), 1 / 3)), space=TWO_TOWNS)
     promise = dphmm.SequencePromise(Fraction(1, 2), per=24)
     found = World(model, dphmm.policy.complete(6), TWO_TOWNS, promise, people=50).plan(promise.exact)
@@ -1394,13 +1394,13 @@ def test_a_paced_schedule_of_a_large_world_keeps_its_promise(monkeypatch):
 
 
 def test_groups_of_people_come_from_everywhere(monkeypatch):
-    monkeypatch.setattr("dphmm.planning._MOST_WORK", 0)
+    monkeypatch.setattr("dphmm.choose.planning._MOST_WORK", 0)
     order, counts = _groups_of(100, 1)
     assert counts == (16, 32, 64, 100) and sorted(order.tolist()) == list(range(100))
     for count in counts:
         assert np.diff(np.sort(order[:count])).max() <= -(-100 // count)
     assert _groups_of(16, 1)[1] == (16,) and _groups_of(17, 1)[1] == (16, 17)
-    monkeypatch.setattr("dphmm.planning._MOST_WORK", 100)
+    monkeypatch.setattr("dphmm.choose.planning._MOST_WORK", 100)
     order, counts = _groups_of(100, 1)
     assert counts == (100,) and order.tolist() == list(range(100))
 

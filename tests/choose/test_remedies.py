@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import dphmm
+from dphmm.choose.lonely import expected_error, off_within
+from dphmm.choose.remedies import coarser, remedies
 from dphmm.errors import DphmmError
-from dphmm.evaluation.lonely import expected_error, off_within
-from dphmm.evaluation.remedies import coarser, remedies
 from dphmm.session.setting import Setting
 
 

@@ -29,13 +29,7 @@ from dphmm._progress import Progress, shown
 from dphmm.accounting.promise import MOST_SCHEDULED, Schedule, SequencePromise
 from dphmm.accounting.records import check_exact
 from dphmm.accounting.records import shown as written
-from dphmm.errors import DphmmError, InvalidInput
-from dphmm.markov.model import MarkovModel
-from dphmm.markov.stochastic import refuse_secrets
-from dphmm.mechanisms import OptimalTable, chosen_kind
-from dphmm.policy.graph import PolicyGraph
-from dphmm.samplers.entropy import ReplayBits
-from dphmm.schedule_plan import (
+from dphmm.choose.schedule_plan import (
     CALLED,
     CHANCE,
     SETTLED,
@@ -45,13 +39,7 @@ from dphmm.schedule_plan import (
     found_of,
     simulated_blocks,
 )
-from dphmm.session.answer import answer_under
-from dphmm.session.options import PlanChoices, check_begins
-from dphmm.session.plan import Plan
-from dphmm.session.plan_schedule import PlanSchedule
-from dphmm.session.setting import Setting
-from dphmm.session.smoothing import likelihood_rows
-from dphmm.simulated import (
+from dphmm.choose.simulated import (
     RAREST,
     Errors,
     Guesses,
@@ -64,6 +52,18 @@ from dphmm.simulated import (
     places_of_states,
     walks,
 )
+from dphmm.errors import DphmmError, InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.stochastic import refuse_secrets
+from dphmm.mechanisms import OptimalTable, chosen_kind
+from dphmm.policy.graph import PolicyGraph
+from dphmm.samplers.entropy import ReplayBits
+from dphmm.session.answer import answer_under
+from dphmm.session.options import PlanChoices, check_begins
+from dphmm.session.plan import Plan
+from dphmm.session.plan_schedule import PlanSchedule
+from dphmm.session.setting import Setting
+from dphmm.session.smoothing import likelihood_rows
 from dphmm.statement.advice import MOST_EPSILON, not_advised
 from dphmm.statement.sentences import CHANCE_TOLD
 from dphmm.statement.verdict import Found, Stay

@@ -13,7 +13,7 @@ import pytest
 from scipy.special import logsumexp
 
 import dphmm
-from dphmm.evaluation.lonely import (
+from dphmm.choose.lonely import (
     cells_alone,
     expected_error,
     lonely_cost,

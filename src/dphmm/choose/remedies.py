@@ -14,9 +14,9 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm.accounting.records import in_short
+from dphmm.choose.lonely import cells_alone, expected_error, off_within
+from dphmm.choose.search import usual_radii
 from dphmm.errors import DphmmError
-from dphmm.evaluation.lonely import cells_alone, expected_error, off_within
-from dphmm.evaluation.tune import usual_radii
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import Hops, NoiseMechanism, make_known
 from dphmm.mechanisms.registry import AUTO

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dphmm
+from dphmm.choose.details import length_words, protection_facts
 from dphmm.errors import InvalidInput, Unprotectable
-from dphmm.evaluation.inspection import length_words, protection_facts
 from dphmm.session.planner import Planner
 from dphmm.session.setting import Setting
 

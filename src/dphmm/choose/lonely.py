@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dphmm.choose.simulated import middles, places
 from dphmm.errors import Refused, Unprotectable
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
@@ -17,7 +18,6 @@ from dphmm.sensitivity.protection import Merged, merge_lonely
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
-from dphmm.simulated import middles, places
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray

@@ -14,8 +14,7 @@ import numpy as np
 from dphmm.accounting.event import theorem_6_3
 from dphmm.accounting.records import in_short
 from dphmm.batch import Batch
-from dphmm.errors import DphmmError, InvalidInput, Refused
-from dphmm.evaluation.lonely import (
+from dphmm.choose.lonely import (
     LonelyCost,
     Moved,
     cells_alone,
@@ -26,7 +25,8 @@ from dphmm.evaluation.lonely import (
     only_merged,
     shown_error,
 )
-from dphmm.evaluation.remedies import Remedy, remedies
+from dphmm.choose.remedies import Remedy, remedies
+from dphmm.errors import DphmmError, InvalidInput, Refused
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.stochastic import percent, refuse_secrets
 from dphmm.mechanisms import NoiseMechanism, chosen_kind

@@ -1,0 +1,1 @@
+"""What to set: schedules, budgets, covered distances and cells, tried on people whom the public model invents."""
