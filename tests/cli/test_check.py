@@ -269,7 +269,9 @@ class TestAPipeline:
         (tmp_path / "release.toml").write_text(planned)
         told = run("run", tmp_path / "release.toml", code=2).stderr
         assert "TRAJ: got less than 5 % of its rows on the map of the model" in told and "policy:" not in told
-        assert not {"policy.json", "plan.json", "ledger.db"} & files(tmp_path / "out")
+        assert (
+            not {"policy.json", "plan.json"} & files(tmp_path / "out.owner") and not (tmp_path / "ledger.db").exists()
+        )
         (tmp_path / "release.toml").write_text(planned + "although = true\n")
         told = run("run", tmp_path / "release.toml", code=3).stderr
         assert "plan: dphmm plan" in told and "[release] although releases it as it is" in told
@@ -317,15 +319,14 @@ class TestAPipeline:
         assert told.splitlines()[0].endswith(look) and "policy: dphmm policy" not in told
         assert "TRAJ: got less than 5 % of its rows in states of the model; expected names as the model has" in told
         assert "the private fit is done, and its epsilon 1 is spent: nobody was released" in told
-        out = folder / "out"
-        assert (out / "model.npz").exists() and not list(out.glob("released.parquet*"))
-        with open_ledger(out / "ledger.db", read_only=True) as ledger:
-            assert [publication.name for publication in ledger.publications()] == ["fit"]
+        assert (folder / "out.owner" / "model.npz").exists() and not (folder / "out").exists()
+        with open_ledger(folder / "ledger.db", read_only=True) as ledger:
+            assert [publication.name for publication in ledger.publications()] == ["fit of out"]
             assert ledger.sessions() == []
         # The second run has the same fit, and stops again.
-        before = (out / "ledger.db").read_bytes()
+        before = (folder / "ledger.db").read_bytes()
         assert look not in run("run", folder / "life.toml", code=2).stderr
-        assert (out / "ledger.db").read_bytes() == before
+        assert (folder / "ledger.db").read_bytes() == before
 
     def test_who_means_it_says_so_in_the_file_and_that_is_no_other_question(self, run, folder):
         run("run", folder / "life.toml", "-q", code=2)

@@ -296,7 +296,9 @@ def test_each_row_of_a_wide_table_is_a_person_where_that_is_answered(begun, run,
         answered = text.replace(f'"{COLUMN}"', answer).replace('folder = "out"', f'folder = "{out}"')
         (folder / "begun.toml").write_text(answered)
         run("run", folder / "begun.toml", "-q", code=code)
-        assert set(read_table(folder / out / "people.parquet").column("user").to_pylist()) == set(map(str, people))
+        assert set(read_table(folder / f"{out}.owner" / "people.parquet").column("user").to_pylist()) == set(
+            map(str, people)
+        )
 
 
 @pytest.mark.parametrize(

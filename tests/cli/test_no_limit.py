@@ -241,7 +241,7 @@ class TestAPipeline:
         # What is there stays, and needs no agreement.
         file.write_text(PIPELINE)
         again = typed("run", file, *["--yes"] * (way == "in the file"), "--json")
-        assert json.loads(again.stdout)["stages"]["policy"] == "as it was" and not (file.parent / "out" / "2").exists()
+        assert json.loads(again.stdout)["stages"]["policy"] == "as it was" and not (file.parent / "out-2").exists()
         assert (file.parent / "out" / "released.parquet").read_bytes() == released
 
     def test_no_private_fit_is_spent_for_it(self, file):

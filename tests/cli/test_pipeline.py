@@ -36,25 +36,25 @@ def test_a_pipeline_runs_once_and_again_where_something_changed(run, folder):
     assert first == dict.fromkeys(("data", "model", "policy", "release"), "done")
     released = (folder / "out" / "released.parquet").read_bytes()
     assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
-    (folder / "out" / "policy.json").unlink()
+    (folder / "out.owner" / "policy.json").unlink()
     again = stages(run("run", folder / "release.toml", "--json"))
     assert again == {"data": "as it was", "model": "as it was", "policy": "done", "release": "as it was"}
     assert (folder / "out" / "released.parquet").read_bytes() == released
-    assert (folder / "out" / RECORD).stat().st_mode & 0o077 == 0
+    assert (folder / "out.owner" / RECORD).stat().st_mode & 0o077 == 0
 
 
 def test_a_run_names_no_next_command_of_a_stage(run, folder):
     told = run("run", folder / "release.toml").stderr
-    assert "released" in told and "-o report.html" not in told
+    assert "may be published as it is" in told and "\nnext " not in told
 
 
 def test_two_runs_at_once_are_refused_before_anything_is_made(run, folder):
     """The one that came first holds the folder: a second would split people and fit on them again."""
-    out = folder / "out"
-    out.mkdir()
-    with held(out / RECORD):
+    owner = folder / "out.owner"
+    owner.mkdir()
+    with held(owner / RECORD):
         result = run("run", folder / "release.toml", code=4)
-        assert [path.suffix for path in out.iterdir()] == [".lock"]
+        assert [path.suffix for path in owner.iterdir()] == [".lock"] and not (folder / "out").exists()
     assert "pipeline run.json: another dphmm command is using it; wait for its end" in result.stderr
     run("run", folder / "release.toml", "-q")
 
@@ -81,10 +81,10 @@ def test_another_question_is_asked_with_consent_only(run, folder):
     before = (folder / "out" / "released.parquet").read_bytes()
     (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", "epsilon = 0.7"))
     refused = run("run", folder / "release.toml", "-q", code=2)
-    assert "--spend-again" in refused.stderr and not (folder / "out" / "2").exists()
+    assert "--spend-again" in refused.stderr and not (folder / "out-2").exists()
     assert stages(run("run", folder / "release.toml", "--spend-again", "--json"))["release"] == "done"
     assert (folder / "out" / "released.parquet").read_bytes() == before
-    assert (folder / "out" / "2" / "released.parquet").read_bytes() != before
+    assert (folder / "out-2" / "released.parquet").read_bytes() != before
 
 
 def test_another_promise_is_for_another_folder(run, folder):
@@ -95,8 +95,8 @@ def test_another_promise_is_for_another_folder(run, folder):
     (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", second))
     for again in ((), ("--spend-again",)):
         refused = run("run", folder / "release.toml", *again, "-q", code=2)
-        assert "another promise" in refused.stderr and "another folder" in refused.stderr
-    assert not (folder / "out" / "2").exists()
+        assert "another promise" in refused.stderr and "another folder and ledger" in refused.stderr
+    assert not (folder / "out-2").exists()
     (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", first))
     assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
 
@@ -122,7 +122,7 @@ def test_options_in_a_sentence_are_members_of_the_file(folder):
 
 def test_a_lost_ledger_is_no_leave_to_publish_again(run, folder):
     run("run", folder / "release.toml", "-q")
-    (folder / "out" / "ledger.db").unlink()
+    (folder / "ledger.db").unlink()
     (folder / "out" / "released.parquet").unlink()
     refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2)
     assert "ledger.db" in refused.stderr and not (folder / "out" / "released.parquet").exists()
@@ -133,11 +133,13 @@ def test_another_model_or_policy_is_for_another_folder(run, folder, stage, old, 
     """A person's answers of one ledger are answers under one model and one policy."""
     run("run", folder / "release.toml", "-q")
     (folder / "release.toml").write_text(PIPELINE.replace(old, new))
-    model = (folder / "out" / "model.npz").read_bytes()
+    model = (folder / "out.owner" / "model.npz").read_bytes()
     refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2)
-    assert f"[{stage}]" in refused.stderr and "another folder" in refused.stderr
-    assert (folder / "out" / "model.npz").read_bytes() == model
+    assert f"[{stage}]" in refused.stderr and "another folder and ledger" in refused.stderr
+    assert (folder / "out.owner" / "model.npz").read_bytes() == model
     (folder / "release.toml").write_text('folder = "other"\n' + PIPELINE.replace(old, new))
+    assert "of the history" in run("run", folder / "release.toml", code=2).stderr
+    (folder / "release.toml").write_text('folder = "more"\nledger = "more.db"\n' + PIPELINE.replace(old, new))
     assert stages(run("run", folder / "release.toml", "--json"))["release"] == "done"
 
 
@@ -183,15 +185,15 @@ def test_a_file_that_is_no_pipeline_is_one_line_and_nothing_runs(run, folder, te
     (folder / "release.toml").write_text(text)
     result = run("run", folder / "release.toml", code=2)
     assert told in result.stderr and result.stderr.count("\n") == 1
-    assert not (folder / "out" / "model.npz").exists()
+    assert not (folder / "out.owner" / "model.npz").exists()
 
 
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"format": 1}', '{"format": 1, "stages": {"data": 3}}', '{"format": 9, "stages": {}}']
 )
 def test_a_record_that_is_none_is_refused(run, folder, text):
-    (folder / "out").mkdir()
-    (folder / "out" / RECORD).write_text(text)
+    (folder / "out.owner").mkdir()
+    (folder / "out.owner" / RECORD).write_text(text)
     assert "no record of a run" in run("run", folder / "release.toml", code=2).stderr
 
 
@@ -237,7 +239,7 @@ def test_what_is_only_said_of_a_release_is_no_new_question(run, folder, told, se
     assert json.loads(statement.read_text())["model"]["people"] == "others"
     (folder / "release.toml").write_text(SPLIT + f"{told}\n[smooth]\n")
     found = stages(run("run", folder / "release.toml", "--json"))
-    assert found["release"] == "done" and found["fit"] == "as it was" and not (folder / "out" / "2").exists()
+    assert found["release"] == "done" and found["fit"] == "as it was" and not (folder / "out-2").exists()
     again = answers(folder)
     assert again == {key: {name: before[key][name] for name in row} for key, row in again.items()} and len(again) >= 12
     if seen is not None:
@@ -250,7 +252,7 @@ def test_what_is_only_said_of_a_release_is_no_new_question(run, folder, told, se
 
 def people_of(folder, name):
 
-    return set(read_table(folder / "out" / name).column("user").to_pylist())
+    return set(read_table(folder / "out.owner" / name).column("user").to_pylist())
 
 
 @pytest.fixture
@@ -268,28 +270,30 @@ PRIVATE = SPLIT.replace('grid = "1km"', 'grid = "1km"\nepsilon = 2\nmax-length =
 
 def lose(name):
     """What removes a file of the folder of a pipeline."""
-    return lambda folder: (folder / "out" / name).unlink()
+    return lambda folder: (folder / name).unlink()
 
 
 def lose_the_released_file(folder):
     """As a release that was killed leaves it: answers in the ledger, and nothing beside."""
     for name in ("released.parquet", "released.parquet.privacy.json"):
         (folder / "out" / name).unlink()
-    record = json.loads((folder / "out" / RECORD).read_text())
+    record = json.loads((folder / "out.owner" / RECORD).read_text())
     record["questions"][-1]["release"]["outputs"] = {}
-    (folder / "out" / RECORD).write_text(json.dumps(record))
+    (folder / "out.owner" / RECORD).write_text(json.dumps(record))
 
 
-@pytest.mark.parametrize("change", [lose(RECORD), lose_the_released_file, lose("model-people.parquet")])
+@pytest.mark.parametrize(
+    "change", [lose(f"out.owner/{RECORD}"), lose_the_released_file, lose("out.owner/model-people.parquet")]
+)
 @pytest.mark.parametrize("again", [(), ("--spend-again",)])
 def test_who_was_released_is_never_fitted_on(run, split, change, again):
     """Whatever got lost: new rows would split people anew."""
-    model = (split / "out" / "model.npz").read_bytes()
+    model = (split / "out.owner" / "model.npz").read_bytes()
     change(split)
     write_rows(split / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=[f"u{each}" for each in range(9)]))
     refused = run("run", split / "release.toml", *again, "-q", code=2)
     assert "another folder" in refused.stderr and refused.stderr.count("\n") == 1
-    assert (split / "out" / "model.npz").read_bytes() == model
+    assert (split / "out.owner" / "model.npz").read_bytes() == model
 
 
 def test_a_release_that_was_killed_goes_on_with_the_same_people(run, split):
@@ -307,54 +311,54 @@ def test_a_private_fit_is_drawn_again_with_consent_only_and_counted(run, split, 
     """Before anybody is released; afterwards the model stays."""
     change_the_fit(split)
     refused = run("run", split / "release.toml", "--spend-again", "-q", code=2)
-    assert "[fit]" in refused.stderr and "another folder" in refused.stderr
+    assert "[fit]" in refused.stderr and "another folder and ledger" in refused.stderr
     change_the_fit(fitted_alone)
     refused = run("run", fitted_alone / "release.toml", "-q", code=2)
-    assert "[fit]: got a new question" in refused.stderr and not (fitted_alone / "out" / "2").exists()
+    assert "[fit]: got a new question" in refused.stderr and not (fitted_alone / "out-2").exists()
     anew = run("run", fitted_alone / "release.toml", "--spend-again")
     assert "epsilon 4 in all, by 2 private fits" in anew.stderr + anew.stdout
-    out = fitted_alone / "out"
-    assert (out / "2" / "model.npz").exists() and (out / "2" / "released.parquet").exists()
+    second_model = fitted_alone / "out-2.owner" / "model.npz"
+    assert second_model.exists() and (fitted_alone / "out-2" / "released.parquet").exists()
     assert set(stages(run("run", fitted_alone / "release.toml", "--json")).values()) == {"as it was"}
-    assert published(fitted_alone) == {"fit": 2, "fit-2": 2}
+    assert published(fitted_alone) == {"fit of out": 2, "fit of out-2": 2}
     # What the second question took from the ledger is its own fit, and not the first one's.
-    second = (out / "2" / "model.npz").read_bytes()
-    (out / "2" / "model.npz").unlink()
+    second, first = second_model.read_bytes(), (fitted_alone / "out.owner" / "model.npz").read_bytes()
+    second_model.unlink()
     run("run", fitted_alone / "release.toml", "-q")
-    assert (out / "2" / "model.npz").read_bytes() == second != (out / "model.npz").read_bytes()
+    assert second_model.read_bytes() == second != first
 
 
 def test_other_rows_after_a_fit_go_on_in_the_same_ledger_with_consent(run, fitted_alone, one_json):
-    """Only another folder was left, whose ledger does not know of the fit: its epsilon was in no account."""
-    folder, out = fitted_alone, fitted_alone / "out"
+    """The first fit's epsilon stays in the account."""
+    folder, out = fitted_alone, fitted_alone / "out.owner"
     first = (out / "model.npz").read_bytes()
     names = tuple(f"u{number}" for number in range(9))
     write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names, seed=8))
     refused = run("run", folder / "release.toml", "-q", code=2).stderr
     assert "private fit of epsilon 2" in refused and "--spend-again" in refused and refused.count("\n") == 1
-    assert "another folder does not know of it" in refused and published(folder) == {"fit": 2}
+    assert "a second fit adds" in refused and published(folder) == {"fit of out": 2}
     anew = run("run", folder / "release.toml", "--spend-again")
     assert "epsilon 4 in all, by 2 private fits" in anew.stderr + anew.stdout
-    assert published(folder) == {"fit": 2, "fit-2": 2} and (out / "model.npz").read_bytes() == first
+    assert published(folder) == {"fit of out": 2, "fit of out-2": 2} and (out / "model.npz").read_bytes() == first
     assert people_of(folder, "model-people.parquet") | people_of(folder, "released-people.parquet") == set(names)
-    told = one_json(run("account", out / "ledger.db", "--json"))
+    told = one_json(run("account", folder / "ledger.db", "--json"))
     assert told["anybody"]["present"]["exact"] == "4"
     assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
     # Now somebody was released: other rows would split who was released from who was fitted on anew.
     write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names))
     refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2).stderr
-    assert "after people were asked" in refused and "does not know what was spent here" in refused
-    assert published(folder) == {"fit": 2, "fit-2": 2}
+    assert "after people were asked" in refused
+    assert published(folder) == {"fit of out": 2, "fit of out-2": 2}
 
 
 def test_a_lost_model_is_given_again_by_the_ledger(run, split):
-    model = split / "out" / "model.npz"
+    model = split / "out.owner" / "model.npz"
     before, released = model.read_bytes(), answers(split)
     for change in (lambda: model.unlink(), lambda: model.write_bytes(b"no model")):
         change()
         assert stages(run("run", split / "release.toml", "--json"))["fit"] == "done"
         assert model.read_bytes() == before and answers(split) == released
-    assert published(split) == {"fit": 2}
+    assert published(split) == {"fit of out": 2}
 
 
 SAME = SPLIT.replace('[split]\nshare = "0.5"\n', "").replace('grid = "1km"', 'file = "walks.csv"\ngrid = "1km"')
@@ -364,23 +368,23 @@ SAME = SAME.replace('grid = "1km"', 'grid = "1km"\nepsilon = 2\nmax-length = 10'
 def test_a_fit_of_the_same_people_is_in_the_account_of_their_release(run, folder, one_json):
     (folder / "release.toml").write_text(SAME)
     run("run", folder / "release.toml", "-q")
-    told = one_json(run("account", folder / "out" / "ledger.db", "--json"))
+    told = one_json(run("account", folder / "ledger.db", "--json"))
     (subject, *_) = told["subjects"]
     spent = float(subject["epsilon"]["value"])
     assert subject["with_publications"]["replaced"]["value"] == spent + 4 and spent > 0
     assert told["anybody"]["present"]["exact"] == "2"
     # Rows that come later are released under the model that is there.
-    model = (folder / "out" / "model.npz").read_bytes()
+    model = (folder / "out.owner" / "model.npz").read_bytes()
     write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=("u1", "u2", "u3", "u4")))
     assert stages(run("run", folder / "release.toml", "--json"))["release"] == "done"
-    assert (folder / "out" / "model.npz").read_bytes() == model and published(folder) == {"fit": 2}
+    assert (folder / "out.owner" / "model.npz").read_bytes() == model and published(folder) == {"fit of out": 2}
 
 
 def test_a_cap_of_people_sees_the_fit(run, folder):
     (folder / "release.toml").write_text(SAME + "cap-epsilon = 8\n")
     refused = run("run", folder / "release.toml", "-q", code=1).stderr
     assert "remaining 0" in refused, refused
-    assert published(folder) == {"fit": 2}
+    assert published(folder) == {"fit of out": 2}
 
 
 def test_a_lost_ledger_is_no_leave_to_fit_again(run, fitted_alone):
@@ -390,7 +394,7 @@ def test_a_lost_ledger_is_no_leave_to_fit_again(run, fitted_alone):
 
 
 def published(folder):
-    with open_ledger(folder / "out" / "ledger.db", read_only=True) as ledger:
+    with open_ledger(folder / "ledger.db", read_only=True) as ledger:
         return {one.name: one.epsilon for one in ledger.publications()}
 
 
@@ -417,7 +421,7 @@ def test_a_private_fit_is_known_after_a_plain_one(run, fitted_alone):
     rows = (folder / "walks.csv").read_bytes()
     write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names))
     again = run("run", folder / "release.toml", "-q", code=2)
-    assert "[split]" in again.stderr and "another folder" in again.stderr
+    assert "[split]" in again.stderr and "a second fit adds" in again.stderr
     (folder / "walks.csv").write_bytes(rows)
     (folder / "release.toml").write_text(PRIVATE)
     anew = run("run", folder / "release.toml", "--spend-again")
@@ -426,19 +430,16 @@ def test_a_private_fit_is_known_after_a_plain_one(run, fitted_alone):
 
 def test_what_was_published_can_be_read_after_another_question(run, split):
     """Nothing of the first question is replaced; what did not change is taken over, and everything is in one ledger."""
-    first = {path.name: path.read_bytes() for path in (split / "out").iterdir() if path.suffix not in (".db", ".owner")}
+    first = {path: path.read_bytes() for path in split.glob("out*/*") if path.name not in (RECORD, "people.parquet")}
     (split / "release.toml").write_text(PRIVATE.replace("epsilon = 0.5", "epsilon = 0.7"))
     run("run", split / "release.toml", "-q", code=2)
     found = stages(run("run", split / "release.toml", "--spend-again", "--json"))
     assert found == dict.fromkeys(("data", "split", "fit", "policy"), "as it was") | {"release": "done"}
-    out = split / "out"
-    assert all((out / name).read_bytes() == content for name, content in first.items() if name != RECORD)
-    assert (out / "2" / "model.npz").read_bytes() == first["model.npz"]
-    run("smooth", out / "released.parquet", "--model", out / "model.npz", "--policy", out / "policy.json", "-q",
-        "-o", split / "one.parquet")  # fmt: skip
-    run("smooth", out / "2" / "released.parquet", "--model", out / "2" / "model.npz", "-q",
-        "--policy", out / "2" / "policy.json", "-o", split / "two.parquet")  # fmt: skip
-    with open_ledger(out / "ledger.db", read_only=True) as ledger:
+    assert len(first) > 8 and all(path.read_bytes() == content for path, content in first.items())
+    assert (split / "out-2" / "model.npz").read_bytes() == first[split / "out" / "model.npz"]
+    run("smooth", split / "out", "-q", "-o", split / "one.parquet")
+    run("smooth", split / "out-2", "-q", "-o", split / "two.parquet")
+    with open_ledger(split / "ledger.db", read_only=True) as ledger:
         assert {query for _, query in ledger.sessions()} == {"state", "state-2"}
 
 
@@ -458,4 +459,4 @@ def test_a_file_of_the_name_of_a_column_is_no_option(run, folder):
 
 def test_rows_of_people_are_for_their_owner(run, split):
     for name in ("people.parquet", "model-people.parquet", "released-people.parquet", RECORD):
-        assert (split / "out" / name).stat().st_mode & 0o077 == 0, name
+        assert (split / "out.owner" / name).stat().st_mode & 0o077 == 0, name

@@ -32,6 +32,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.storage.inputs import checked_input
 from dphmm.storage.models import save_model
 from dphmm.storage.private_tables import rejected_path
+from dphmm.storage.release_folder import ReleaseFolder
 
 if TYPE_CHECKING:
     from dphmm.evaluation.table_check import TableCheck
@@ -78,7 +79,9 @@ def check(setup: str | None, about: int | None, quiet: bool, as_json: bool, **gi
     pipeline.check()
     # Rows are private: whatever a crash leaves of them lies beside the owner's own.
     with TemporaryDirectory(prefix=".check-", dir=pipeline.beside) as folder:
-        return _of_pipeline(pipeline, replace(pipeline, folder=Path(folder)), about, as_json)
+        scratch = replace(pipeline, place=ReleaseFolder(Path(folder) / "out"), ledger=Path(folder) / LEDGER)
+        scratch.folder.mkdir()
+        return _of_pipeline(pipeline, scratch, about, as_json)
 
 
 def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_json: bool) -> int:
@@ -96,7 +99,7 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_js
             elif name == "plan" and stand_in:
                 allowed = _allowed(plan.make_context("plan", list(words[1:])).params)
             else:
-                beside = ["--ledger", str(scratch.folder / LEDGER), "--id", "fit"]
+                beside = ["--ledger", str(scratch.ledger), "--id", "fit"]
                 beside += [] if about is None else ["--about", str(about)]
                 with redirect_stderr(StringIO()) as said:
                     ended = run_stage([*words, *(["--dry-run", *beside] if dry else ["--quiet"])])
@@ -108,7 +111,7 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_js
                     told = [line.partition(" ") for line in said.getvalue().splitlines()]
                     noise = [part.strip() for label, _, part in told if label == "noise" and "expected error" in part]
     given = release.make_context("release", list(scratch.command("release", 1).words[1:])).params
-    given |= {"trajectories": str(scratch.folder / PEOPLE), "ledger": str(pipeline.folder / LEDGER)}
+    given |= {"trajectories": str(scratch.folder / PEOPLE), "ledger": str(pipeline.ledger)}
     with options_called(pipeline.members("release")):
         check_asked(given)
         figures = _figures(given | ({"plan": None} if stand_in else {}), allowed)

@@ -44,6 +44,7 @@ from dphmm.storage.inputs import checked_input, file_digest
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
 from dphmm.storage.private_tables import write_counts
+from dphmm.storage.release_folder import ReleaseFolder
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
@@ -93,8 +94,10 @@ STAGES: Mapping[str, Stage] = {
     ),
 }
 _NEEDED = ("data", "policy", "release")
-#: Of all questions of a folder.
-_SHARED = (PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE, LEDGER)
+#: Of all questions of a pipeline.
+_SHARED = (PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE)
+#: What may be published; all else that stages write is the owner's, who has it in the folder beside.
+_PUBLIC = (RELEASED, SMOOTHED, REPORT)
 #: What makes a release another question about the same people.
 _QUESTION = ("model", "fit", "policy", "plan", "release")
 #: What reads names of people, by the rule of spelling of the data.
@@ -141,7 +144,7 @@ def run(file: str, spend_again: bool, yes: bool, quiet: bool, as_json: bool) -> 
     """
     pipeline = Pipeline.read(checked_input(file, "FILE"))
     pipeline.check()
-    pipeline.folder.mkdir(parents=True, exist_ok=True)
+    pipeline.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Two runs at once would split people and fit on them twice, and the record would know of one of them.
     with held(pipeline.folder / RECORD, whose="pipeline"):
         return _run(pipeline, spend_again, yes, quiet, as_json)
@@ -149,7 +152,7 @@ def run(file: str, spend_again: bool, yes: bool, quiet: bool, as_json: bool) -> 
 
 def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json: bool) -> int:
     """Run every stage that is not done; its exit code is the largest of theirs."""
-    console, record = Console(quiet or as_json), Record.read(pipeline.folder)
+    console, record = Console(quiet or as_json), Record.read(pipeline)
     if (changed := _changed(pipeline, record)) is not None:
         _check_consent(changed, pipeline, record, spend_again)
         record.ask_anew(pipeline, split=changed == "split")
@@ -175,10 +178,10 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
         console.say([("", f"{name}: dphmm {stage.words[0]}")])
         words = list(stage.words)
         # A release keeps what is there by itself: it goes on, or refuses.
-        words += ["--force"] * (name != "release") + ["--resume"] * (name == "release" and record.begun)
+        words += ["--force"] * (name != "release")
         words += ["--yes"] * (name == "release" and yes)
         if name == "fit" and pipeline.is_drawn(name):
-            words += ["--ledger", str(pipeline.folder / LEDGER), "--id", record.fit_id]
+            words += ["--ledger", str(pipeline.ledger), "--id", record.fit_id]
         if pipeline.is_drawn(name):
             # Known before anybody can have seen it.
             record.keep(name, stage, pipeline)
@@ -190,16 +193,18 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
             if name == "release" and ended == BAD_INPUT:
                 _tell_of_a_fit(record, console)
             return ended
+        if name in _REMADE:
+            stage.place.keep(stage.outputs)
         for file, path in stage.outputs.items():
             if file in _SHARED and path.exists():
                 # Rows of people are for the owner alone, in a folder from which the release is published.
                 path.chmod(0o600)
         code, found[name] = max(code, ended), "done"
         record.keep(name, stage, pipeline)
-    folder = pipeline.of_question(record.number)
-    report = str(folder / REPORT) if (folder / REPORT).exists() else None
+    place = pipeline.of_question(record.number)
+    report = str(place.path / REPORT) if (place.path / REPORT).exists() else None
     if as_json:
-        print_json({"stages": found, "folder": str(folder), "report": report})
+        print_json({"stages": found, "folder": str(place.path), "report": report})
     else:
         console.say([*found.items(), *record.spent_on_fits()])
         if report is not None:
@@ -241,12 +246,17 @@ def _tell_of_a_fit(record: Record, console: Console) -> None:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The stages of a file, in the order in which they run, and the folder that everything is written to."""
+    """The stages of a file, in the order in which they run, and the folder of the release that they make.
+
+    ``place``: of the first question. Rows of people, and what else is the owner's, are in its owner's ``folder``.
+    ``ledger``: of all questions, by default beside the folder, where it may count other folders too.
+    """
 
     source: str
-    folder: Path
+    place: ReleaseFolder
     beside: Path
     stages: Mapping[str, Mapping[str, Any]]
+    ledger: Path
 
     @classmethod
     def read(cls, path: Path) -> Pipeline:
@@ -264,6 +274,9 @@ class Pipeline:
         folder = told.pop("folder", "out")
         if not isinstance(folder, str) or not folder or "\0" in folder:
             raise InvalidInput("folder", repr(folder), "the name of a folder")
+        ledger = told.pop("ledger", None)
+        if ledger is not None and (not isinstance(ledger, str) or not ledger or "\0" in ledger):
+            raise InvalidInput("ledger", repr(ledger), "the name of a file")
         for name, table in told.items():
             if name not in STAGES or not isinstance(table, dict):
                 raise InvalidInput(f"[{name}]", "a table that there is not", _near(name, list(STAGES)))
@@ -279,7 +292,13 @@ class Pipeline:
             expected = "[split], which keeps people to fit on apart, or file, a table of other people"
             raise InvalidInput("[fit]", "no people", expected)
         beside = path.resolve().parent
-        return cls(str(path), beside / folder, beside, {name: told[name] for name in STAGES if name in told})
+        place, stages = ReleaseFolder.of(beside / folder), {name: told[name] for name in STAGES if name in told}
+        return cls(str(path), place, beside, stages, place.default_ledger if ledger is None else beside / ledger)
+
+    @property
+    def folder(self) -> Path:
+        """What is the owner's of all questions."""
+        return self.place.owner
 
     def check(self) -> None:
         """Raise InvalidInput for an open question and for what is no option of its command, before anything runs."""
@@ -333,7 +352,7 @@ class Pipeline:
 
     def command(self, name: str, number: int) -> Command:
         """What a stage runs for a question. Raises InvalidInput for a file beside the pipeline that is missing."""
-        stage, table, folder = STAGES[name], self.stages[name], self.of_question(number)
+        stage, table, place = STAGES[name], self.stages[name], self.of_question(number)
         words: list[str | Path] = list(self._words(name, table))
         inputs: list[Path] = []
         if "file" in table:
@@ -342,18 +361,17 @@ class Pipeline:
         for option, file in stage.reads:
             if (file == PLAN and "plan" not in self.stages) or ("file" in table and not option):
                 continue
-            inputs.append(self._path(self._of(file), folder))
+            inputs.append(self._path(self._of(file), place))
             words += [*([option] if option else []), inputs[-1]]
             if file == RELEASED:
                 # What is said of the release may change while its answers stay.
                 inputs.append(statement_path(inputs[-1]))
-        words += ["-o", *(self._path(file, folder) for file in stage.writes)]
+        words += ["-o", *([place.path] if name == "release" else [self._path(file, place) for file in stage.writes])]
         if name in _OF_PEOPLE and "spelling" not in table:
             # Where none is named the import has asked, if names made it likely that it matters.
             words += ["--spelling", str(self.stages["data"].get("spelling", "same"))]
         if name == "release":
-            words += ["--ledger", self.folder / LEDGER]
-            words += ["--query", self.query(number)]
+            words += ["--format", "parquet", "--ledger", self.ledger, "--query", self.query(number)]
         known = _options(name, self._words(name, table))
         for member, value in table.items():
             if member in ("kind", "file", "query"):
@@ -365,13 +383,13 @@ class Pipeline:
                     is_file = known[member] and named.is_file()
                     words.append(named if is_file else text)
                     inputs += [named] * is_file
-        names = {path: self._name(path, folder) for path in (*inputs, *words) if isinstance(path, Path)}
+        names = {path: self._name(path, place) for path in (*inputs, *words) if isinstance(path, Path)}
         return Command(
-            folder,
+            place,
             tuple(str(word) for word in words),
             [names[word] if isinstance(word, Path) else word for word in words],
             {names[path]: path for path in inputs},
-            {file: self._path(file, folder) for file in stage.writes},
+            {file: self._path(file, place) for file in stage.writes},
         )
 
     def members(self, name: str) -> Callable[[str], str]:
@@ -391,9 +409,14 @@ class Pipeline:
 
         return lambda text: "[data] file" if text == "SRC" else _OPTION.sub(member, text)
 
-    def of_question(self, number: int) -> Path:
-        """The folder of a question: the first one's is that of the pipeline."""
-        return self.folder if number == 1 else self.folder / str(number)
+    def of_question(self, number: int) -> ReleaseFolder:
+        """The folder of a question: out, out-2."""
+        path = self.place.path
+        return self.place if number == 1 else ReleaseFolder(path.with_name(f"{path.name}-{number}"))
+
+    def fit_id(self, number: int) -> str:
+        """The id in the ledger of the private fit that a question draws: the ledger may count other folders too."""
+        return f"fit of {self.of_question(number).path.name}"
 
     def query(self, number: int) -> str:
         """The name in the ledger of what a question asks."""
@@ -409,12 +432,16 @@ class Pipeline:
         """Whether a stage of a question draws noise for what it says of people."""
         return name == "release" or (name == "fit" and "epsilon" in self.stages[name])
 
-    def _path(self, file: str, folder: Path) -> Path:
-        return (self.folder if file in _SHARED else folder) / file
+    def _path(self, file: str, place: ReleaseFolder) -> Path:
+        if file == LEDGER:
+            return self.ledger
+        return (self.folder if file in _SHARED else place.path if file in _PUBLIC else place.owner) / file
 
-    def _name(self, path: Path, folder: Path) -> str:
+    def _name(self, path: Path, place: ReleaseFolder) -> str:
         """A name of a file that does not change with the folder that a command is called from, or with the question."""
-        if path.parent in (self.folder, folder):
+        if path == place.path:
+            return "."
+        if path.parent in (self.folder, place.owner, place.path) or path == self.ledger:
             return path.name
         return Path(os.path.relpath(path, self.beside)).as_posix()
 
@@ -499,7 +526,7 @@ def _digest_of(path: Path, written: int, size: int) -> str:
 class Command:
     """What a stage runs for a question: its words, and as names the same words, what it reads and what it writes."""
 
-    folder: Path
+    place: ReleaseFolder
     words: tuple[str, ...]
     named: Sequence[str]
     inputs: Mapping[str, Path]
@@ -513,18 +540,18 @@ class Record:
     query, of a private fit its id in the ledger. It is for the owner alone: hashes of private files are in it.
     """
 
-    def __init__(self, folder: Path, questions: list[dict[str, Any]]) -> None:
-        self.folder, self.questions = folder, questions
+    def __init__(self, pipeline: Pipeline, questions: list[dict[str, Any]]) -> None:
+        self.pipeline, self.ledger, self.questions = pipeline, pipeline.ledger, questions
 
     @classmethod
-    def read(cls, folder: Path) -> Record:
-        """The record of a folder. Raises InvalidInput for a file that is none, and where one is missing."""
-        path = folder / RECORD
+    def read(cls, pipeline: Pipeline) -> Record:
+        """The record of a pipeline. Raises InvalidInput for a file that is none, and where one is missing."""
+        path, ledger = pipeline.folder / RECORD, pipeline.ledger
         expected = "the record that dphmm run wrote there, or another folder: without it people could be asked twice"
         if not path.exists():
-            if (folder / LEDGER).exists() or (folder / RELEASED).exists():
+            if (pipeline.place.path / RELEASED).exists():
                 raise InvalidInput(str(path), "no such file, though something was released there", expected)
-            return cls(folder, [{}])
+            return cls(pipeline, [{}])
         try:
             told = json.loads(checked_input(path, RECORD).read_text(encoding="utf-8"))
             questions = told["questions"]
@@ -537,14 +564,14 @@ class Record:
             sound = False
         if not sound:
             raise InvalidInput(str(path), "no record of a run", expected)
-        found = cls(folder, questions)
+        found = cls(pipeline, questions)
         stages = [stage for stages in questions for stage in stages.values()]
         stored = any(stage["outputs"] and (stage["query"] or stage["id"]) for stage in stages)
-        if stored and not (folder / LEDGER).exists():
+        if stored and not ledger.exists():
             came = f"no such file, though {RECORD} knows of a release or a private fit"
-            raise InvalidInput(str(folder / LEDGER), came, "the ledger that was there, or another folder")
+            raise InvalidInput(str(ledger), came, "the ledger that was there, or another folder")
         # What was agreed to and never asked is to be agreed to again.
-        while found.number > 1 and not found.begun and _fit_id(found.number) not in found.fits:
+        while found.number > 1 and not found.begun and pipeline.fit_id(found.number) not in found.fits:
             found.questions.pop()
         return found
 
@@ -556,23 +583,22 @@ class Record:
     @property
     def queries(self) -> set[str]:
         """The queries of all questions that somebody has been asked."""
-        return set(
-            self._stored(lambda ledger: dict.fromkeys(query for _, query in ledger.sessions()), "release", "query")
-        )
+        stored = self._stored(lambda ledger: dict.fromkeys(query for _, query in ledger.sessions()), "release", "query")
+        # Others in the ledger are of other folders.
+        return {question["release"]["query"] for question in self.questions if "release" in question} & set(stored)
 
     @property
     def fits(self) -> dict[str, Fraction | None]:
         """The private fits of all questions that the ledger holds, by id, and their epsilons."""
         stored = self._stored(lambda ledger: {one.name: one.epsilon for one in ledger.publications()}, "fit", "id")
-        return {name: stored[name] for name in map(_fit_id, range(1, self.number + 1)) if name in stored}
+        return {name: stored[name] for name in map(self.pipeline.fit_id, range(1, self.number + 1)) if name in stored}
 
     def _stored(self, read: Callable[[Ledger], dict[str, Any]], stage: str, member: str) -> dict[str, Any]:
         """What is read of the ledger; of one that cannot be read, as if whatever a stage was asked were in it."""
-        path = self.folder / LEDGER
-        if not path.is_file():
+        if not self.ledger.is_file():
             return {}
         try:
-            with open_ledger(path, read_only=True) as ledger:
+            with open_ledger(self.ledger, read_only=True) as ledger:
                 return read(ledger)
         except InvalidInput:
             return {str(question.get(stage, {}).get(member)): None for question in self.questions}
@@ -580,7 +606,7 @@ class Record:
     @property
     def fit_id(self) -> str:
         """The id of this question's private fit, which it may have from an earlier question."""
-        return str(self.kept("fit").get("id") or _fit_id(self.number))
+        return str(self.kept("fit").get("id") or self.pipeline.fit_id(self.number))
 
     @property
     def begun(self) -> bool:
@@ -659,12 +685,12 @@ class Record:
             before, after = pipeline.command(name, last), pipeline.command(name, last + 1)
             if not self.is_done(name, before):
                 break
-            after.folder.mkdir(exist_ok=True)
+            after.place.owner.mkdir(mode=0o700, exist_ok=True)
             for file, path in before.outputs.items():
                 shutil.copyfile(path, after.outputs[file])
             taken[name] = questions[name]
         self.questions.append({name: questions[name] for name in shared if name in questions} | taken)
-        pipeline.of_question(self.number).mkdir(exist_ok=True)
+        pipeline.of_question(self.number).owner.mkdir(mode=0o700, exist_ok=True)
         self._write()
 
     def spent_on_fits(self) -> list[tuple[str, str]]:
@@ -676,19 +702,14 @@ class Record:
         return [("spent on fits", f"epsilon {total} in all, by {len(self.fits)} private fits of this folder")]
 
     def _write(self) -> None:
-        write_counts(self.folder / RECORD, {"format": _FORMAT, "questions": self.questions})
-
-
-def _fit_id(number: int) -> str:
-    """The id in the ledger of the private fit that a question draws."""
-    return "fit" if number == 1 else f"fit-{number}"
+        write_counts(self.pipeline.folder / RECORD, {"format": _FORMAT, "questions": self.questions})
 
 
 #: What came and what was expected where people would be split anew after some were released.
 _SPLIT_ONCE = (
     "other rows, other options or lost files, after people were asked",
-    "another folder: split anew, people who were released could be among those fitted on. Its ledger does not know "
-    "what was spent here, which adds",
+    "another folder and ledger: split anew, people who were released could be among those fitted on; what was spent "
+    "here adds",
 )
 
 
@@ -734,7 +755,7 @@ def _check_consent(changed: str, pipeline: Pipeline, record: Record, spend_again
     elif record.queries and pipeline.promise(record.number) != record.promise:
         came = "another promise than people were given, which stays for all of their answers"
     if came is not None:
-        expected = "the same, or another folder, whose ledger does not know what was spent here: that adds"
+        expected = "the same; or another folder and ledger, which does not know what was spent here: that adds"
         raise InvalidInput(f"[{changed}]", came, expected)
     if spend_again:
         return
@@ -743,10 +764,7 @@ def _check_consent(changed: str, pipeline: Pipeline, record: Record, spend_again
     if changed == "split":
         spent = in_short(record.fits[record.fit_id] or inf)
         came = f"other rows, other options or lost files, after a private fit of epsilon {spent}"
-        expected = (
-            "what was there, or --spend-again: this ledger keeps that epsilon and a second fit adds; the ledger of "
-            "another folder does not know of it"
-        )
+        expected = "what was there, or --spend-again: the ledger keeps that epsilon, and a second fit adds"
     raise InvalidInput(f"[{changed}]", came, expected)
 
 

@@ -420,9 +420,11 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
         (place is not None, "written", f"{place and place.path}, which may be published as it is"),
     ]
     kept = [(label, text) for mentioned, label, text in rows if mentioned]
-    if place is not None:
+    if click.get_current_context().obj == ONE_OF_MANY:
+        pass
+    elif place is not None:
         kept.append(("next", f"dphmm report {quote(str(place.path))}"))
-    elif click.get_current_context().obj != ONE_OF_MANY:
+    else:
         report = f"dphmm report {quote(output)} --model {quote(given['model'])}{_tables(given)}{_ledger(given)}"
         kept.append(("next", f"{report} -o report.html"))
     # A command is one line, to be copied.
