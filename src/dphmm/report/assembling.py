@@ -30,7 +30,6 @@ from dphmm.choose.simulated import Guesses, ModelGuesses, middles, places_of_sta
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.smoothing import KEPT
-from dphmm.markov.stochastic import refuse_secrets
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes
 from dphmm.reconstruction.lines import Answered, nearer_than_guesses
@@ -230,7 +229,6 @@ def read_report(
     if not isinstance(released, (str, os.PathLike)):
         expected = "the path of a released file, which has its privacy statement beside it"
         raise InvalidInput("released", f"a {type(released).__name__}", expected)
-    refuse_secrets(model, "report")
     path, space = Path(released), model.space
     checked_title(title)
     if space is None:
@@ -712,7 +710,7 @@ def prospects_of(
     world, schedule = told
     work = _INVENTED * work_of(made.model, world.paths.shape[1])
     if work > _MOST_WORK:
-        states = f"{made.model.n_states:,} states"
+        states = f"{made.space.n_states:,} states"
         return Prospects(missing=f"{states} take too long here; dphmm plan computes it")
     try:
         return prospects_in(world, schedule, plan, scheduled=made.statement.asking is not None)
