@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import dphmm
+import naive_secrets
 from dphmm.accounting import MemoryLedger
 from dphmm.choose.simulated import ModelGuesses, laws_of_steps, walks
 from dphmm.errors import InvalidInput
@@ -171,6 +172,52 @@ def test_a_model_with_secrets_is_saved_and_read_again(tmp_path):
     assert model.without_jump().digest == MODEL.digest
     assert MODEL.starting("at").secrets is not None
     assert "16 latent states of 6 secrets" in MODEL.notes[-1] and "16 latent states of 6 secrets" in repr(MODEL)
+
+
+@CONSTRAINTS
+@pytest.mark.parametrize("mechanism", ["hops", "optimal-table"])
+def test_tables_of_answers_keep_epsilon_between_secrets(mechanism, constraint):
+    """Names, which hide by the edges between them, and places with a table for each plan."""
+    labels = dphmm.StateSpace.labels([f"n{k}" for k in range(PLACES)])
+    space = labels if mechanism == "hops" else SPACE
+    model = dphmm.MarkovModel(MODEL.initial, MODEL.matrix, space=space, secrets=MODEL.secrets)
+    policy = dphmm.policy.from_edges([(a, a + 1) for a in range(PLACES - 1)], PLACES)
+    given = {"constraint": constraint, "mechanism": mechanism, "bits": dphmm.ReplayBits(1)}
+    one = dphmm.ReleaseSession(model, policy, space, 1, **given)
+    for t in range(6):
+        plan = one.plan
+        with np.errstate(invalid="ignore"):
+            logs = np.array([plan.log_likelihood(np.array([z])) for z in range(PLACES)])
+        support = plan.constraint.support
+        for a in np.flatnonzero(support[1:] & support[:-1]).tolist():
+            told = np.isfinite(logs[:, [a, a + 1]])
+            assert (told[:, 0] == told[:, 1]).all() and told.any()
+            assert np.abs(logs[told[:, 0], a] - logs[told[:, 0], a + 1]).max() <= 1 + 1e-9
+        one.release(space.names[t % PLACES])
+    assert one.prior.latent.n_states == MODEL.n_states
+
+
+def test_answers_of_two_queries_weigh_latent_states_together():
+    ledger, doubled = MemoryLedger(), dphmm.StateSpace(2 * np.arange(PLACES)[:, None])
+    for query, space in (("one", SPACE), ("two", doubled)):
+        given = {"query": query, "subject": "a", "ledger": ledger, "bits": dphmm.ReplayBits(2)}
+        one = dphmm.ReleaseSession(MODEL, POLICY, space, 1, **given)
+        for state in (1, 2, 3):
+            one.release(state)
+    both = dphmm.joint_belief(ledger, "a", MODEL, POLICY, {"one": SPACE, "two": doubled})
+    likelihoods = []
+    for t in (1, 2, 3):
+        logs = np.zeros(PLACES)
+        for query in ("one", "two"):
+            entry = ledger.entries("a", query)[t - 1]
+            setting = Setting.read(
+                ledger.header("a", query).options, MODEL, POLICY, {"one": SPACE, "two": doubled}[query]
+            )
+            plan = setting.made_again(np.ones(PLACES, dtype=bool), ledger.plan(entry.plan_hash))
+            logs = logs + plan.log_likelihood(np.array(entry.z))
+        likelihoods.append(np.exp(logs - logs.max()))
+    chain = MODEL.initial.tolist(), MODEL.matrix.toarray().tolist(), MODEL.secrets.tolist()
+    assert np.allclose(both.probability, naive_secrets.masses(chain, 2, 3, likelihoods), rtol=1e-10, atol=1e-15)
 
 
 def test_a_jump_leaves_every_secret_possible():

@@ -729,6 +729,16 @@ def absorbing_states(transition: Any) -> IntArray:
     return absorbing.astype(np.int64)
 
 
+def absorbing_secrets(model: MarkovModel) -> IntArray:
+    """States whose only moves are to themselves, increasing; secrets that no move leaves."""
+    if model.secrets is None:
+        return absorbing_states(model.matrix)
+    matrix, left = model.matrix, np.zeros(model.n_secrets, dtype=np.bool_)
+    before = np.repeat(model.secrets, np.diff(matrix.indptr))
+    left[before[before != model.secrets[matrix.indices]]] = True
+    return np.flatnonzero(~left)
+
+
 def closed_classes(transition: Any) -> IntArray:
     """Class number (0.., by lowest member) of each state of a closed class, -1 for all other states."""
     from scipy.sparse.csgraph import connected_components

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dphmm.errors import Refused
-from dphmm.markov.model import MarkovModel, absorbing_states
+from dphmm.markov.model import MarkovModel, absorbing_secrets
 from dphmm.policy.constraint import Support
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
@@ -74,7 +74,7 @@ policy joins can be told apart that well; a policy with longer edges, or a small
 
 def trapped_belief(model: MarkovModel, options: Options) -> list[str]:
     """A δ-set may end on one absorbing state, whose answer is then a public constant for ever."""
-    absorbing = 0 if model.jump is not None else len(absorbing_states(model.matrix))
+    absorbing = 0 if model.jump is not None else len(absorbing_secrets(model))
     if not absorbing or isinstance(options.constraint, Support):
         return []
     which = "one of them" if absorbing > 1 else "it"

@@ -38,11 +38,10 @@ from scipy import sparse
 
 from dphmm.accounting.person import person_key
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel, absorbing_states, closed_classes
+from dphmm.markov.model import MarkovModel, absorbing_secrets, closed_classes
 from dphmm.markov.stochastic import Jump
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
-from dphmm.types import IntArray
 
 _MEMBERS = 64
 _HASH = re.compile(rb"sha256:([0-9a-f]{64})")
@@ -430,7 +429,7 @@ def model_facts(model: MarkovModel) -> dict[str, Any]:
         "start": model.start,
         "possible_at_start": int(model.secrets_among(model.support_at_start).sum()),
         "jump": None if model.jump is None else model.jump.rate,
-        "absorbing_states": 0 if model.jump is not None else len(absorbing_states(model.matrix)),
+        "absorbing_states": 0 if model.jump is not None else len(absorbing_secrets(model)),
         "closed_classes": 1 if model.jump is not None else int(closed_classes(model.matrix).max()) + 1,
         "method": str(provenance.get("method", "unknown")),
         "private": provenance.get("private"),
@@ -443,7 +442,7 @@ def model_facts(model: MarkovModel) -> dict[str, Any]:
 
 def state_list(model: MarkovModel, space: StateSpace) -> list[dict[str, Any]]:
     """Every state: number, name, answer, on a map latitude and longitude, and whether no move leaves it."""
-    absorbing = set() if model.jump is not None else set(_absorbing_secrets(model).tolist())
+    absorbing = set() if model.jump is not None else set(absorbing_secrets(model).tolist())
     states: list[dict[str, Any]] = [
         {"number": number, "name": name, "answer": answer, "absorbing": number in absorbing}
         for number, (name, answer) in enumerate(zip(space.names, space.own_answers.tolist(), strict=True))
@@ -453,16 +452,6 @@ def state_list(model: MarkovModel, space: StateSpace) -> list[dict[str, Any]]:
         for state, lat, lon in zip(states, *(degrees.tolist() for degrees in places), strict=True):
             state |= {"lat": round(lat, 7), "lon": round(lon, 7)}
     return states
-
-
-def _absorbing_secrets(model: MarkovModel) -> IntArray:
-    """States whose only moves are to themselves, increasing; secrets that no move leaves."""
-    if model.secrets is None:
-        return absorbing_states(model.matrix)
-    matrix, left = model.matrix, np.zeros(model.n_secrets, dtype=np.bool_)
-    before = np.repeat(model.secrets, np.diff(matrix.indptr))
-    left[before[before != model.secrets[matrix.indices]]] = True
-    return np.flatnonzero(~left)
 
 
 def by_name(note: str, space: StateSpace | None) -> str:
