@@ -261,7 +261,7 @@ def test_what_lies_beside_it_must_belong_to_it(released, town, site, of, tmp_pat
 def test_the_ledger_of_another_release_is_refused(released, town, of, tmp_path, run, release_of):
     run(*release_of(town, tmp_path))
     result = run(*of(released, tmp_path / "report.html", "--ledger", tmp_path / "ledger.db"), code=2)
-    told = r"error: --ledger: got one that does not hold the release of user 'u1', step \d+; expected the ledger .*\n"
+    told = r"error: statement: got .*, and ledger: not those of: user 'u1', step \d+, .*; expected a released file .*\n"
     assert re.fullmatch(told, result.stderr)
 
 

@@ -46,7 +46,7 @@ def made(tmp_path_factory):
 def test_drawings_are_those_of_the_page(truth, made):
     report = made("planned", truth=truth)
     content, told = Content(report), page(report)
-    assert str(content.map) == str(dphmm.plot.belief(report).drawings[0])
+    assert str(content.map.drawings[0]) == str(dphmm.plot.belief(report).drawings[0])
     figures = {"error": content.error_figure, "nights": content.nights_figure, "belief": None}
     for chart, figure in figures.items():
         drawn = getattr(dphmm.plot, chart)(report)
@@ -105,8 +105,8 @@ def test_headings_are_findings(made):
     report, labels = made("planned"), made("labels")
     content = Content(report)
     moment, far = (
-        content.moment(content.person.rows[content.first_step]),
-        content.how_far(content.person, content.first_step),
+        content.moment(content.person.rows[content.first[1]]),
+        content.how_far(content.person, content.first[1]),
     )
     assert dphmm.plot.belief(report).heading == f"u1{content.shown_day}, {moment}, answer: {far}"
     sure = np.mean(np.concatenate([person.probability for person in labels.persons]))

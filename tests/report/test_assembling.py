@@ -21,6 +21,7 @@ import pytest
 import choosing
 import dphmm
 from commands import run, write_rows
+from dphmm.audit import check
 from dphmm.choose.planning import World, error_of_known_states
 from dphmm.choose.simulated import ModelGuesses, laws_of_steps, places_of_states
 from dphmm.errors import InvalidInput
@@ -127,16 +128,16 @@ def test_a_policy_that_is_not_the_hash_s_is_not_shown(doctored, world, tmp_path)
 
 
 def test_rows_that_the_ledger_calls_replayable_are_not_called_private(doctored, world, tmp_path, monkeypatch):
-    from dphmm.report import assembling
+    """Nor is what is told of them taken from the statement alone."""
+    own = check.ledger_rows
 
-    truly = assembling._require_stored
+    def replayable(ledger, users):
+        told = own(ledger, users)
+        return told | {"releases": [[*row[:-1], False] for row in told["releases"]]}
 
-    def replayable(user, rows, file, entries, stated):
-        return truly(user, rows, file, [entry._replace(secure=False) for entry in entries], stated)
-
-    monkeypatch.setattr(assembling, "_require_stored", replayable)
+    monkeypatch.setattr(check, "ledger_rows", replayable)
     line = refused(doctored("grid", {}), tmp_path, "--ledger", world("grid") / "ledger.db")
-    assert "replayable bits" in line
+    assert "ledger: randomness.replayable_rows" in line
 
 
 def test_a_covered_distance_that_no_policy_confirms_is_not_told(doctored, world, tmp_path):
@@ -240,7 +241,7 @@ def test_whoever_is_shown_the_figures_are_of_all_people(world):
         one = chosen(folder, user)
         assert one.found.error == every.found.error
         assert one.further == every.further and [person.name for person in one.persons] == [user]
-        both = [OverSteps(told).drawn[0].expected for told in (one, every)]
+        both = [OverSteps(told).believed[0] for told in (one, every)]
         assert both[0] == pytest.approx(both[1], nan_ok=True)
 
 
@@ -553,9 +554,9 @@ def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
         alone.append(ModelGuesses(space).off(law))
         law = law @ model.matrix_at(1).toarray()
     assert found.found.without == pytest.approx(np.mean(alone), rel=0.02)
-    curves, _ = OverSteps(found).drawn
-    assert curves.expected.mean() == pytest.approx(believed, rel=0.01)
-    assert curves.without == pytest.approx(alone, rel=0.03)
+    drawn, without = OverSteps(found).believed
+    assert drawn.mean() == pytest.approx(believed, rel=0.01)
+    assert without == pytest.approx(alone, rel=0.03)
 
 
 def test_a_table_is_no_released_file_with_a_statement_beside_it(world):

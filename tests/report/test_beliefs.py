@@ -59,7 +59,7 @@ def test_cells_of_a_grid_are_its_own_and_are_joined_where_there_are_too_many():
     cells = Cells.of_space(GRID)
     assert len(cells) == GRID.n_states and cells.joined == 1
     for state in range(GRID.n_states):
-        assert cells.corners(cells.of[state]).mean(axis=0) == pytest.approx(GRID.answers[state])
+        assert cells.rings[cells.of[state]].mean(axis=0) == pytest.approx(GRID.answers[state])
     fine = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=30.0)
     joined = Cells.of_space(fine)
     assert fine.n_states > MOST_CELLS >= len(joined) and joined.joined == 2 and joined.side == 60.0
@@ -72,7 +72,7 @@ def test_cells_of_a_grid_are_its_own_and_are_joined_where_there_are_too_many():
     assert whole[0] == pytest.approx(by_hand)
     # Four small cells lie in the large one that has their numbers.
     for state in (0, fine.n_states // 2, fine.n_states - 1):
-        corners = joined.corners(joined.of[state])
+        corners = joined.rings[joined.of[state]]
         assert (corners.min(axis=0) < fine.answers[state]).all() and (fine.answers[state] < corners.max(axis=0)).all()
 
 

@@ -52,13 +52,14 @@ def test_steps_that_come_once_are_not_drawn_over_one_another(planned, tmp_path):
     rows = pq.read_table(folder / "released.parquet").to_pandas()
     decoded = dphmm.smooth(rows, *public(folder), found.space, progress=False)
     due = (1 - decoded.probability).groupby(decoded.step).mean()
-    curves, ticks = OverSteps(found).drawn
-    assert len(curves.expected) == 40 and ticks[-1][1] in ("40", "step 40")
-    assert curves.expected == pytest.approx(due.to_numpy(), abs=1e-12)
+    over = OverSteps(found)
+    steps, ticks = over.drawn
+    assert len(steps) == 40 and ticks[-1][1] in ("40", "step 40")
+    assert over.believed[0][steps] == pytest.approx(due.to_numpy(), abs=1e-12)
     assert planned or found.found.uncomputed == NO_BLOCKS
     if planned:
         asked = sorted(rows.step[rows.plan.notna() & (rows.plan != "")].unique() - 1)
-        assert curves.asked == asked and len(asked) == 2
+        assert over.asked == asked and len(asked) == 2
 
 
 def test_of_steps_that_come_once_the_file_s_first_are_drawn(tmp_path):
@@ -82,8 +83,8 @@ def test_steps_of_people_who_are_in_no_figure_are_not_drawn(tmp_path):
     kept = found.rows.step >= 21
     later = replace(found, rows=replace(found.rows, step=np.where(kept, found.rows.step + 5000, found.rows.step)))
     later = replace(later, spreads=np.where(kept, found.spreads, np.nan))
-    curves, ticks = OverSteps(later).drawn
-    assert len(curves.expected) == 20 and [name for _, name in ticks] == ["step 5,021", "step 5,040"]
+    steps, ticks = OverSteps(later).drawn
+    assert len(steps) == 20 and [name for _, name in ticks] == ["step 5,021", "step 5,040"]
     assert Content(later).error_figure is not None
 
 
@@ -99,5 +100,5 @@ def test_steps_of_seven_hours_are_drawn_from_the_first(tmp_path):
         rows.append(["ann", (begin + step * pd.Timedelta("7h")).strftime("%Y-%m-%dT%H:%M:%SZ"), "abc"[step % 3]])
     write_rows(tmp_path / "walks.csv", ["user", "t", "state"], rows)
     found = read(released(tmp_path, epsilon=2, smoothed=False))
-    curves, _ = OverSteps(found).drawn
-    assert curves.expected == pytest.approx(found.spreads[np.argsort(found.rows.step)], abs=1e-12)
+    over = OverSteps(found)
+    assert over.believed[0][over.drawn[0]] == pytest.approx(found.spreads[np.argsort(found.rows.step)], abs=1e-12)

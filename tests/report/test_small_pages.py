@@ -95,7 +95,7 @@ def test_the_smallest_releases_are_drawn(pages, name):
         drawings = re.findall(r"<svg[ >].*?</svg>", page)
         assert drawings
         for drawing in drawings:
-            width, height = map(float, re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawing).groups())
+            width, height = map(float, re.search(r'viewBox="-?\d+ -?\d+ ([\d.]+) ([\d.]+)"', drawing).groups())
             words = re.sub(r"<text[^>]*>[^<]*</text>|aria-label=\"[^\"]*\"", "", drawing)
             assert not re.search(r"nan|inf", words, re.IGNORECASE)
             for d in re.findall(r' d="([^"]*)"', words):

@@ -302,7 +302,7 @@ def test_times_of_other_days_than_the_ledgers_are_refused(noon, tmp_path):
     given = ("--policy", folder / "policy.json", "--force")
     report(folder, folder / "page.html", *given)
     refused = report(folder, folder / "page.html", *given, "--ledger", noon / "ledger.db", code=2)
-    assert "a time that is not that of its step" in refused.stderr
+    assert "and ledger: " in refused.stderr and "steps begin at other times" in refused.stderr
 
 
 # -- one answer a block -------------------------------------------------------------------------------------------
@@ -511,10 +511,9 @@ def test_answers_of_windows_are_counted_in_windows(tmp_path):
 def test_the_page_says_how_many_stayed(kind, told, noon, tmp_path):
     """As many as were followed: of a paced schedule no more than there are invented people."""
     own = read(noon)
-    world, _ = assembling.world_of(own.made)
-    spreads = (0.0,) if kind == "paced" else ()
-    schedule = dphmm.Schedule(world.promise, own.schedule.exact, [13], spreads)
-    world = World(world.setting.model, world.setting.policy, world.setting.space, world.promise, kind, people=12)
+    promise, spreads = own.schedule.promise, (0.0,) if kind == "paced" else ()
+    schedule = dphmm.Schedule(promise, own.schedule.exact, [13], spreads)
+    world = World(own.made.model, own.made.policy, own.made.space, promise, kind, people=12)
     made = assembling.prospects_in(world, schedule, scheduled=False)
     assert (made.people, made.stayers) == (12, told)
     shown = said(page(replace(own, prospects=made)))

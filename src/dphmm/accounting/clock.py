@@ -88,7 +88,10 @@ def _shown(clock: ZoneInfo, second: int) -> datetime:
 
 
 def seconds_ahead(zone: str, moments: IntArray) -> IntArray:
-    """How many seconds the clocks of a zone are ahead of UTC at each moment (n,), in seconds since 1970."""
+    """How many seconds the clocks of a zone, or of "+08:00", are ahead of UTC at each moment (n,), since 1970."""
+    if not is_name(zone):
+        always = datetime.strptime(zone, "%z").utcoffset() or timedelta()
+        return np.full(len(moments), always // timedelta(seconds=1))
     clock, (known, place) = ZoneInfo(zone), np.unique(moments, return_inverse=True)
     offsets = [_shown(clock, second).utcoffset() or timedelta() for second in known.tolist()]
     return np.array([offset // timedelta(seconds=1) for offset in offsets], dtype=np.int64)[place]

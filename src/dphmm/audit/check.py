@@ -580,27 +580,35 @@ def require_right(
     released: Any,
     facts: Mapping[str, Any] | None = None,
     ledger: dict[str, Any] | None = None,
+    model: MarkovModel | None = None,
     *,
     whole: bool = True,
 ) -> list[str]:
     """Compare rows with their statement by `verify_release`, in this process; what it could not look at.
 
-    ``facts`` as `facts_of`, ``ledger`` as `ledger_rows`. ``whole``: the rows are all of the statement's.
+    ``facts`` as `facts_of`; ``ledger`` as `ledger_rows`, with the ``model`` whose answers it holds. ``whole``: the rows
+    are all of the statement's.
 
     Raises InvalidInput for the first thing that is wrong.
     """
     # That other files have answers, too, and which file this is, is compared by check_release.
     looked_at = dict.fromkeys(("file", "totals"), "not compared here")
     told = {"members": {"file": None, **(facts or {})}, "looked_at": looked_at}
+    checks, public = _OF_WHOLE if whole else _OF_A_PART, None
     with TemporaryDirectory() as folder:
         rows = read_text(_plain_rows(released, Path(folder))[0])
-    checker = verify_release.Checker(rows, document(statement), ledger=ledger, facts=told)
+        if ledger is not None and model is not None:
+            save_model(model, Path(folder) / "model.npz")
+            checks, public = (*checks, "ledger"), verify_release.Model(Path(folder) / "model.npz")
+    checker = verify_release.Checker(rows, document(statement), public, ledger=ledger, facts=told)
     checker.partial = not whole
-    lines = checker.run(*(_OF_WHOLE if whole else _OF_A_PART)).lines
+    lines = checker.run(*checks).lines
     wrong = next((f"{check}: {figure}" for word, check, figure in lines if word == WRONG), None)
     if wrong is not None:
         raise InvalidInput("statement", f"{name}, and {wrong}", "a released file and its statement as dphmm wrote them")
-    return [f"{check}: {figure}" for word, check, figure in lines if word == LEFT and check != "members"]
+    # Replayable noise is said by the statement.
+    own = ("members", "ledger")
+    return [f"{check}: {figure}" for word, check, figure in lines if word == LEFT and check not in own]
 
 
 def require_confirmed(
@@ -620,7 +628,9 @@ def require_confirmed(
     facts = facts_of(statement, model, space, policy, subjects)
     kept = None if ledger is None else ledger_rows(ledger, list(dict.fromkeys(file.users)))
     name = statement_path(path).name
-    left = require_right(statement, name, path, facts, kept)
+    own = copy(model)
+    own.space = space
+    left = require_right(statement, name, path, facts, kept, own)
     found = statement
     if found.sequence is not UNSET:
         found = replace(found, sequence=replace(found.sequence, couples=facts.get("sequence.couples", "unknown")))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,17 +20,17 @@ import numpy as np
 from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import float_above
 from dphmm.accounting.clock import seconds_ahead
-from dphmm.accounting.ledger import Entry, Ledger
+from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.audit.check import require_confirmed
 from dphmm.audit.released import ReleasedFile
 from dphmm.audit.replay import number_of
 from dphmm.choose.planning import LONGER, World, block_length, work_of
-from dphmm.choose.schedule_plan import SchedulePlan, Stays
+from dphmm.choose.schedule_plan import SchedulePlan
 from dphmm.choose.simulated import Guesses, ModelGuesses, middles, places_of_states
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.markov.smoothing import KEPT
+from dphmm.markov.stochastic import refuse_secrets
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes
 from dphmm.reconstruction.lines import Answered, nearer_than_guesses
@@ -47,13 +48,12 @@ from dphmm.report.content import (
 )
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects
-from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoothers, likelihood_rows, smooth_people
+from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoother, Smoothers, likelihood_rows, smooth_people
 from dphmm.statement.files import load_statement
 from dphmm.statement.parts import member
 from dphmm.statement.sentences import every_nth
 from dphmm.statement.story import after_sequence_words
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
-from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -77,8 +77,6 @@ _UNKNOWN = Prospects(
 )
 #: Beliefs are divided by no less: what an answer nearly excludes stays excluded.
 _LEAST_LIKELY = 1e-250
-#: A smaller total that stays are shown of.
-_SMALLER = Fraction(1, 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,24 +121,35 @@ def release_report(
         file.asked,
         file.epsilon,
     )
-    _require_times(file, made, ledger)
     if plan is not None and plan.schedule != made.statement.asking:
         came = f"a plan of {plan.schedule.promise}, or of other steps"
         raise InvalidInput("plan", came, "the plan that the file was released by")
     space = made.space
     planar = space.dimension == 2 and not space.has_labels
     cells = Cells.of_space(space) if planar else None
-    named, every = _by_name(rows)
-    shown, counted = (_known(rows, users), named) if users else (named, ())
+    named, every = list(rows.by_user), ""
+    if len(rows) > MOST_ROWS:
+        apart = -(-len(named) // FEW_PEOPLE)
+        named, every = named[::apart], f"{every_nth(apart)} by name"
+    unknown = next((user for user in users if user not in rows.by_user), None)
+    if unknown is not None:
+        raise InvalidInput("user", repr(unknown), f"a user of the released file, such as {named[0]!r}")
+    shown = list(dict.fromkeys(users)) or named
     begin = stage or (lambda name: None)
     begin("smoothing the answers")
     reading = _Reading(file, rows, made, cells, ledger, progress)
     # Whom the figures are of hangs on no truth.
     whole = made.subjects is not None and MOST_ROWS < len(rows) <= MOST_COUNTED
-    people = reading.people(shown, counted, everybody=whole, truth=truth)
+    people = reading.people(shown, set(rows.by_user) if whole else set(named), by_hour=whole, truth=truth)
     if made.subjects is not None:
         _require_plans(file, reading.plans, made.statement.mechanism.chosen)
     begin("finding what is expected")
+    shown_truth = None
+    if truth is not None:
+        counted = ~np.isnan(reading.errors) & ~truth.outside
+        off = space.distances(reading.guesses_alone[counted], truth.places[counted])
+        without = float(off.mean()) if len(off) else np.nan
+        shown_truth = Truth(truth.places, truth.outside, reading.errors, without, truth.simulated)
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
     limits = (
         _some_shown(len(people), shown, every, users, len(rows.by_user), made.statement.subjects.words["people"]),
@@ -157,14 +166,14 @@ def release_report(
         name,
         rows,
         made,
+        reading.spreads,
+        reading.alone,
         persons=people,
         plans=reading.all_plans,
         cells=cells,
-        spreads=reading.spreads,
-        alone=reading.alone,
         lines=lines,
         chosen=bool(users),
-        truth=None if truth is None else _truth(truth, rows, made, reading.errors),
+        truth=shown_truth,
         prospects=Prospects(),
         shares=_shares(rows, file, reading) if space.has_labels else (),
         hours=reading.hours(),
@@ -173,8 +182,8 @@ def release_report(
         elsewhere=elsewhere,
         queries=queries,
     )
-    unknown = _UNKNOWN if reading.off_schedule else None
-    return replace(report, prospects=unknown or prospects_of(made, plan, report.begins))
+    expected = _UNKNOWN if reading.off_schedule else prospects_of(made, plan, report.begins)
+    return replace(report, prospects=expected)
 
 
 def checked_title(title: str, field: str = "title") -> None:
@@ -229,6 +238,7 @@ def read_report(
     if not isinstance(released, (str, os.PathLike)):
         expected = "the path of a released file, which has its privacy statement beside it"
         raise InvalidInput("released", f"a {type(released).__name__}", expected)
+    refuse_secrets(model, "report")
     path, space = Path(released), model.space
     checked_title(title)
     if space is None:
@@ -259,25 +269,6 @@ def read_report(
             backdrop=backdrop,
             progress=told,
         )
-
-
-def _known(rows: Rows, users: Sequence[str]) -> list[str]:
-    """The users, each once. Raises InvalidInput for one who is not of the file."""
-    by_user = rows.by_user
-    unknown = next((user for user in users if user not in by_user), None)
-    if unknown is not None:
-        raise InvalidInput("user", repr(unknown), f"a user of the released file, such as {next(iter(by_user))!r}")
-    return list(dict.fromkeys(users))
-
-
-def _by_name(rows: Rows) -> tuple[list[str], str]:
-    """Everybody, or of many rows every n-th by name; and these in words, "every second by name"."""
-    names = list(rows.by_user)
-    if len(rows) <= MOST_ROWS:
-        return names, ""
-    every = -(-len(names) // FEW_PEOPLE)
-    chosen = names[::every]
-    return chosen, f"{every_nth(every)} by name"
 
 
 def _some_shown(count: int, wanted: Sequence[str], every: str, users: Sequence[str], total: int, called: str) -> str:
@@ -329,9 +320,12 @@ class _Reading:
         #: The same of the best guesses without the file.
         self.alone = np.full(len(rows), np.nan)
         self._there, self._guesses = places_of_states(made.space), Guesses(made.space)
-        self._guess_alone = None if made.subjects is None else _guesses_alone(made, rows.step)
+        #: Where people are guessed to be without it; those who begin where it is publicly known as others.
+        self.guesses_alone = np.full_like(rows.z, np.nan, dtype=np.float64)
+        if made.subjects is not None:
+            start = made.subjects.setting.options.start
+            self.guesses_alone = ModelGuesses(made.space).at(made.model, rows.step, start)[0]
         self._written = 0
-        self._counted = False
         #: Whether rows have no number by which it is known what was chosen for their steps.
         self._unplaced = False
         #: Of how many people the plans were made again.
@@ -375,50 +369,48 @@ class _Reading:
         """The different plans of the file's answers; none where not all of them were made again."""
         return list(self.plans.values()) if set(self._file.plans) - {""} <= set(self.plans) else []
 
-    def people(
-        self, shown: Sequence[str], counted: Sequence[str], *, everybody: bool, truth: TrueRows | None
-    ) -> list[Person]:
-        """Those who are ``shown``, and of whom the figures over people are.
-
-        These are ``counted``, whoever is shown; those shown where nobody is named; or ``everybody``.
-        """
-        by_user, found = self._rows.by_user, list[Person]()
-        self._counted = everybody and len(self._rows) > MOST_ROWS
-        others = [user for user in (by_user if everybody else counted) if user not in set(shown)]
-        in_figures, first = set(by_user if everybody else counted or shown), set(shown)
-        total = sum(len(by_user[user]) for user in (*shown, *others))
-        done = 0
-        for part in self._together([*shown, *others]):
-            if self._smoothers is None:
-                for user in part:
-                    # Nothing is made again, but what is stored is compared all the same.
-                    self._stored(user, by_user[user])
-                found += [Person(user, by_user[user]) for user in part if user in first]
-                continue
-            smoothed = self._smoothed([user for user in part if user in in_figures or self._written < MOST_WRITTEN])
-            for user in part:
-                wanted = user in first and self._written < MOST_WRITTEN
-                if wanted or user in in_figures:
-                    person = self._person(user, smoothed[user], truth, shown=wanted, counted=user in in_figures)
-                    found += [] if person is None else [person]
-                done += len(by_user[user])
-                if self._progress is not None:
-                    self._progress(done, total)
+    def people(self, shown: Sequence[str], counted: Set[str], *, by_hour: bool, truth: TrueRows | None) -> list[Person]:
+        """Those who are ``shown``, as far as the page has room; the figures over people are of all who are counted."""
+        by_user, found, first, done = self._rows.by_user, list[Person](), set(shown), 0
+        users = [*shown, *(user for user in by_user if user in counted - first)]
+        total = sum(len(by_user[user]) for user in users)
+        if self._smoothers is None:
+            return [Person(user, by_user[user]) for user in shown]
+        waiting = deque[tuple[str, IntArray]]()
+        for smoothed in smooth_people(self._histories(users, counted, waiting), marginals=True):
+            user, own = waiting.popleft()
+            wanted = user in first and self._written < MOST_WRITTEN
+            if wanted or user in counted:
+                person = self._person(user, smoothed.at(own), truth, wanted, user in counted, by_hour)
+                found += [] if person is None else [person]
+            done += len(own)
+            if self._progress is not None:
+                self._progress(done, total)
         return found
 
-    def _together(self, users: Sequence[str]) -> Iterator[list[str]]:
-        """The users, so many at a time that their beliefs have room."""
-        part, numbers = list[str](), 0
+    def _histories(
+        self, users: Sequence[str], counted: Set[str], waiting: deque[tuple[str, IntArray]]
+    ) -> Iterator[tuple[Smoother, AnswerHistory, tuple[()]]]:
+        """The answers to be smoothed of each user; each answer's plan is made again and must be its own.
+
+        ``waiting`` gets the user, and which steps are those of the rows.
+        """
+        assert self._smoothers is not None
         for user in users:
-            part.append(user)
-            numbers += len(self._rows.by_user[user]) * self._made.model.n_states
-            if numbers >= KEPT:
-                yield part
-                part, numbers = [], 0
-        yield part
+            if user not in counted and self._written >= MOST_WRITTEN:
+                continue
+            rows, smoother = self._rows.by_user[user], self._smoothers.of(user)
+            published = self._published(user, rows, beside=smoother.setting.needs_beliefs)
+            steps = smoother.steps(published)
+            for _, plan in steps.plans:
+                self.plans.setdefault(plan.hash, plan)
+            if self._paced is not None:
+                self._follow(self._paced, published, smoother.spreads(published, steps), int(rows[0]))
+            waiting.append((user, np.searchsorted(published.t, self._file.step[rows])))
+            yield smoother, published, ()
 
     def _person(
-        self, user: str, smoothed: SmoothedSteps, truth: TrueRows | None, *, shown: bool, counted: bool
+        self, user: str, smoothed: SmoothedSteps, truth: TrueRows | None, shown: bool, counted: bool, by_hour: bool
     ) -> Person | None:
         """A person counted; what a page shows of them, where they are ``shown``."""
         self.remade += 1
@@ -428,13 +420,13 @@ class _Reading:
         if truth is not None:
             self.errors[rows] = space.distances(guess, truth.places[rows])
         drawn = smoothed.marginals if cells is None else cells.gathered(smoothed.marginals)
-        self._count(rows, drawn)
+        if by_hour:
+            self._count(rows, drawn)
         spread = spreads(space, self._there, smoothed.marginals, guess)
         if counted:
             self.spreads[rows] = spread
-            assert self._guess_alone is not None
             # By the same belief: a guess without answers is not judged by what they contradict.
-            self.alone[rows] = spreads(space, self._there, smoothed.marginals, self._guess_alone[rows])
+            self.alone[rows] = spreads(space, self._there, smoothed.marginals, self.guesses_alone[rows])
             if self._holds_out and space.dimension <= 2:
                 self.answered.append(self._held_out(rows, smoothed.marginals))
         if not shown:
@@ -455,29 +447,6 @@ class _Reading:
             noise[own] = plan.expected_error
         guessed = self._guesses.of(beliefs.T)[0]
         return Answered(file.step[at].astype(np.float64), self._rows.z[at], noise, guessed, file.step[rows])
-
-    def _smoothed(self, users: Sequence[str]) -> dict[str, SmoothedSteps]:
-        """What all answers say of the rows of some people; each answer's plan is made again and must be its own."""
-        assert self._smoothers is not None
-        file, people, places = self._file, [], []
-        for user in users:
-            rows, smoother = self._rows.by_user[user], self._smoothers.of(user)
-            entries = self._stored(user, rows)
-            plans = [file.plans[row] for row in rows.tolist()]
-            numbers = self._numbers(user, rows)
-            published = AnswerHistory(user, file.step[rows], file.lattice[rows], plans, file.epsilon[rows], numbers)
-            own = np.arange(len(rows))
-            if entries and smoother.setting.needs_beliefs:
-                published, own = self._with_stored(user, rows, entries, numbers)
-            steps = smoother.steps(published)
-            for _, plan in steps.plans:
-                self.plans.setdefault(plan.hash, plan)
-            if self._paced is not None:
-                self._follow(self._paced, published, smoother.spreads(published, steps), int(rows[0]))
-            people.append((smoother, published, ()))
-            places.append(own)
-        smoothed = smooth_people(people, marginals=True)
-        return {user: one.at(own) for user, own, one in zip(users, places, smoothed, strict=True)}
 
     def _numbers(self, user: str, rows: IntArray) -> list[int | None]:
         """The numbers in tables of the steps of a person's rows, by times or the ledger: what was chosen for each."""
@@ -518,42 +487,31 @@ class _Reading:
             if asked:
                 spent.append((t, due.exact))
 
-    def _stored(self, user: str, rows: IntArray) -> Sequence[Entry]:
-        """What the ledger has of a person's answers to this query, which those of the file must be among."""
-        if self._ledger is None:
-            return []
-        entries = self._ledger.entries(user, self._made.statement.query)
-        replayable = bool(self._made.statement.randomness.replayable_rows)
-        _require_stored(user, rows, self._file, entries, replayable)
-        return entries
+    def _published(self, user: str, rows: IntArray, *, beside: bool) -> AnswerHistory:
+        """The answers of the file; ``beside`` all earlier ones that the ledger has of the query.
 
-    def _with_stored(
-        self, user: str, rows: IntArray, entries: Sequence[Entry], numbers: list[int | None]
-    ) -> tuple[AnswerHistory, IntArray]:
-        """The answers of the file and all earlier ones that the ledger has of the query; and where the rows are.
-
-        ``numbers`` are those of the rows: another file may have had other choices.
+        What was chosen is known for the rows alone: another file may have had other choices.
         """
-        file, last = self._file, int(self._file.step[rows].max())
-        earlier = [entry for entry in entries if entry.z and entry.t < last]
-        found = {entry.t: (entry.z, str(entry.plan_hash), float(entry.epsilon or 0)) for entry in earlier}
-        for row in rows.tolist():
-            found[int(file.step[row])] = (tuple(file.lattice[row].tolist()), file.plans[row], float(file.epsilon[row]))
-        steps = np.array(sorted(found), dtype=np.int64)
-        z, plans, epsilon = zip(*(found[step] for step in steps.tolist()), strict=True)
-        known = dict(zip(file.step[rows].tolist(), numbers, strict=True))
-        each = [known.get(step) for step in steps.tolist()]
-        published = AnswerHistory(user, steps, np.array(z, dtype=np.int64), plans, np.array(epsilon), each)
-        return published, np.searchsorted(steps, file.step[rows])
+        file, found = self._file, dict[int, tuple[Any, str, float, int | None]]()
+        if beside and self._ledger is not None:
+            last = int(file.step[rows].max())
+            for entry in self._ledger.entries(user, self._made.statement.query):
+                if entry.z and entry.t < last:
+                    found[entry.t] = (entry.z, str(entry.plan_hash), float(entry.epsilon or 0), None)
+        for row, number in zip(rows.tolist(), self._numbers(user, rows), strict=True):
+            z = tuple(file.lattice[row].tolist())
+            found[int(file.step[row])] = (z, file.plans[row], float(file.epsilon[row]), number)
+        steps = sorted(found)
+        z, plans, epsilon, numbers = zip(*(found[step] for step in steps), strict=True)
+        return AnswerHistory(user, np.array(steps), np.array(z, dtype=np.int64), plans, np.array(epsilon), numbers)
 
     def _count(self, rows: IntArray, drawn: FloatArray) -> None:
         """Add a person to the maps by hour."""
         time = self._rows.time
-        if self._cells is None or time is None or not self._counted:
+        if self._cells is None or time is None:
             return
         own, promise = time[rows], self._made.statement.promise
-        if promise is not None and promise.is_local:
-            own = own + seconds_ahead(promise.zone, own)
+        own = own if promise is None else own + seconds_ahead(promise.zone, own)
         self._days.update(np.unique(own // _DAY).tolist())
         step = self._made.model.step or 3600
         for hour in _HOURS:
@@ -564,39 +522,6 @@ class _Reading:
     def hours(self) -> list[Hour]:
         """The expected people at some hours, mean over the days."""
         return [Hour(hour * 3600, found / len(self._days)) for hour, found in sorted(self._hours.items())]
-
-
-def _require_stored(user: str, rows: IntArray, file: ReleasedFile, entries: Sequence[Entry], replayable: bool) -> None:
-    """A user's answers in the file must be those of the ledger."""
-    stored = {entry.t: entry for entry in entries if entry.z is not None}
-    for row in rows.tolist():
-        if not file.plans[row]:
-            continue
-        entry = stored.get(int(file.step[row]))
-        if entry is None or entry.z != tuple(file.lattice[row].tolist()) or entry.plan_hash != file.plans[row]:
-            came = f"one that does not hold the release of {file.where(row)}"
-            raise InvalidInput("ledger", came, "the ledger of this release")
-        if not entry.secure and not replayable:
-            came = f"replayable bits of {file.where(row)}, of which the privacy statement says nothing"
-            raise InvalidInput("ledger", came, "the statement of this release")
-
-
-def _require_times(file: ReleasedFile, made: Made, ledger: Ledger | None) -> None:
-    """Step 1 of each user stands for what the ledger says: blocks and headlines are read from times.
-
-    That all rows of a user have the times of their steps `require_confirmed` has required.
-    """
-    step = made.model.step
-    if step is None or file.times is None or ledger is None:
-        return
-    each = step * MICROSECONDS
-    begins = file.times - (file.step - 1) * each
-    for user, rows in file.by_user().items():
-        header = ledger.header(user, made.statement.query)
-        origin = "" if header is None else header.options.get("origin", "")
-        if origin.lstrip("-").isdecimal() and int(origin) * each != int(begins[rows[0]]):
-            came = f"a time that is not that of its step, of {file.where(rows[0])}"
-            raise InvalidInput("released", came, "the times that dphmm release wrote")
 
 
 def _require_plans(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mapping[str, int]) -> None:
@@ -631,65 +556,7 @@ def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[t
     return found, len(queries)
 
 
-def _guesses_alone(made: Made, steps: IntArray) -> FloatArray:
-    """The best guesses (n, d) without a file at some steps (n,).
-
-    People who begin where it is publicly known are guessed as others are.
-    """
-    start = None if made.subjects is None else made.subjects.setting.options.start
-    return ModelGuesses(made.space).at(made.model, steps, start)[0]
-
-
-def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth:
-    counted = np.flatnonzero(~np.isnan(errors) & ~truth.outside)
-    without = np.nan
-    if len(counted):
-        guesses = _guesses_alone(made, rows.step[counted])
-        without = float(made.space.distances(guesses, truth.places[counted]).mean())
-    return Truth(truth.places, truth.outside, errors, without, truth.simulated)
-
-
 # -- what is expected of who stays ---------------------------------------------------------------------------------
-
-
-def world_of(made: Made, begins: Callable[[int], IntArray] | None = None) -> tuple[World, Schedule] | None:
-    """The invented people of a release, and when they are asked; None where its choices allow none.
-
-    ``begins``: the steps at which blocks of so many steps begin; people stay from step 1 on where nothing is said.
-    """
-    if made.subjects is None:
-        return None
-    setting, model = made.subjects.setting, made.model
-    try:
-        promise, schedule = _asked(made)
-        kind = "planned" if schedule.kind == "planned" else "paced"
-        # A paced schedule names all steps at which its plan may ask; of a planned one nothing tells the hours.
-        at = schedule.at if kind == "paced" else None
-        steps = None if begins is None else begins(block_length(promise, model.step))
-        public, choices = (model, setting.policy, made.space, promise, kind), setting.options.choices
-        return World(*public, people=_INVENTED, choices=choices, at=at, begins=steps), schedule
-    except DphmmError:
-        return None
-
-
-def _asked(made: Made) -> tuple[SequencePromise, Schedule]:
-    """The promise and the schedule of a release; of one without a schedule all steps, of a day where there are days.
-
-    Raises InvalidInput where there is no such promise.
-    """
-    promise, schedule, step = made.statement.promise, made.statement.asking, made.model.step
-    if schedule is not None:
-        return schedule.promise, schedule
-    _, epsilon = made.statement.epsilons
-    if promise is not None:
-        length = promise.length(step)
-    elif step is not None and _DAY % step == 0:
-        length = _DAY // step
-        promise = SequencePromise(epsilon * length, per="1d")
-    else:
-        length = 100
-        promise = SequencePromise(epsilon * length, per=length)
-    return promise, Schedule(promise, epsilon, range(1, min(length, int(promise.exact // epsilon)) + 1))
 
 
 def prospects_of(
@@ -697,21 +564,35 @@ def prospects_of(
 ) -> Prospects:
     """What a reader is expected to find: simulated from the public model alone; of other totals as the ``plan`` has it.
 
-    ``begins`` as for `world_of`.
+    ``begins``: the steps at which blocks of so many steps begin; people stay from step 1 on where nothing is said.
     """
     if made.subjects is None:
         return Prospects(missing="give the policy (--policy)")
     if made.statement.beginnings:
         # The invented people begin as the model says, and not where these are known to begin.
         return Prospects(missing="it is not computed for people who begin where it is publicly known")
-    told = world_of(made, begins)
-    if told is None or made.subjects.setting.varies:
+    setting, model, schedule = made.subjects.setting, made.model, made.statement.asking
+    try:
+        if schedule is None:
+            # All steps; without a promise those of a day, where there are days.
+            (_, epsilon), step = made.statement.epsilons, model.step
+            days = step is not None and _DAY % step == 0
+            promise = made.statement.promise or SequencePromise(1, per="1d" if days else 100)
+            length = promise.length(step)
+            if made.statement.promise is None:
+                promise = replace(promise, total=epsilon * length)
+            schedule = Schedule(promise, epsilon, range(1, min(length, int(promise.exact // epsilon)) + 1))
+        # A paced schedule names all steps at which its plan may ask; of a planned one nothing tells the hours.
+        at = schedule.at if schedule.kind == "paced" else None
+        steps = None if begins is None else begins(block_length(schedule.promise, model.step))
+        public, choices = (model, setting.policy, made.space, schedule.promise), setting.options.choices
+        world = World(*public, schedule.kind, people=_INVENTED, choices=choices, at=at, begins=steps)
+    except DphmmError:
         return Prospects(missing="it is not computed for these choices")
-    world, schedule = told
-    work = _INVENTED * work_of(made.model, world.paths.shape[1])
-    if work > _MOST_WORK:
-        states = f"{made.space.n_states:,} states"
-        return Prospects(missing=f"{states} take too long here; dphmm plan computes it")
+    if setting.varies:
+        return Prospects(missing="it is not computed for these choices")
+    if _INVENTED * work_of(model, world.paths.shape[1]) > _MOST_WORK:
+        return Prospects(missing=f"{model.n_states:,} states take too long here; dphmm plan computes it")
     try:
         return prospects_in(world, schedule, plan, scheduled=made.statement.asking is not None)
     except DphmmError as error:
@@ -727,25 +608,13 @@ def prospects_in(
     """
     stays = world.stays(schedule, LONGER if scheduled else _WITHOUT_SCHEDULE)
     expected, stayers = world.expected(schedule, stays), world.stayers(schedule)
+    unlimited = None
+    if scheduled:
+        # Every step has an answer of the same epsilon: where that is no promise, nothing is told of it.
+        with suppress(DphmmError):
+            unlimited = world.stays(world.every_step(schedule.exact), _AT_EVERY_STEP)
     ladder = () if plan is None else plan.by_total
-    less = next(
-        (one.schedule for one in ladder if one.schedule.promise.exact == schedule.promise.exact * _SMALLER), None
-    )
-    smaller = None if less is None else (less.promise.exact, world.stays(less, LONGER))
-    if smaller is not None and not smaller[1].found:
-        smaller = None
-    unlimited = _unlimited(world, schedule) if scheduled else None
-    return Prospects(expected, stays, smaller, unlimited, ladder, people=world.people, stayers=stayers)
-
-
-def _unlimited(world: World, schedule: Schedule) -> Stays | None:
-    """What is found of who stays where every step has an answer of the same epsilon; None where that is no promise."""
-    try:
-        every = world.every_step(schedule.exact)
-    except DphmmError:
-        return None
-    stays = world.stays(every, _AT_EVERY_STEP)
-    return stays if stays.found else None
+    return Prospects(expected, stays, unlimited, ladder, people=world.people, stayers=stayers)
 
 
 # -- shares of labels ---------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ _NOTHING, _TOGETHER = 1e-12, 2**20
 #: A share is reached although the sum of floats is a little below it.
 _ROUNDING = 1e-9
 #: What a run of cells of each level begins with; its length follows in base 36, none for one cell.
-_MARKS = ".-+="
+_MARKS = bytes.maketrans(bytes(range(4)), b".-+=")
 
 Levels = NDArray[np.uint8]
 
@@ -36,18 +37,17 @@ Levels = NDArray[np.uint8]
 class Cells:
     """The cells of a planar space as they are drawn, in answer units.
 
-    ``of`` (N,): the number of each state's cell. A grid's cells are numbered row by row from the south-west corner
-    ``low``, ``columns`` x ``rows`` of them with sides of ``side``; others are numbered as their states, and ``rings``
-    are their corners. ``joined``: how many states a side of a drawn cell has; 1 unless there are too many to see.
+    ``of`` (N,): the number of each state's cell; ``rings``: the corners of each. A grid's cells are numbered row by row
+    from the south-west, ``columns`` x ``rows`` of them with sides of ``side``; others as their states. ``joined``: how
+    many states a side of a drawn cell has; 1 unless there are too many to see.
     """
 
     of: IntArray
     side: float
-    low: FloatArray
+    rings: tuple[FloatArray, ...]
     columns: int = 0
     rows: int = 0
     joined: int = 1
-    rings: tuple[FloatArray, ...] = ()
 
     @classmethod
     def of_space(cls, space: StateSpace) -> Cells:
@@ -66,8 +66,7 @@ class Cells:
         else:
             square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * side / 2
             rings = tuple(point + square for point in points)
-        low = np.min([ring.min(axis=0) for ring in rings], axis=0)
-        return cls(np.arange(len(points)), side, low, rings=rings)
+        return cls(np.arange(len(points)), side, rings)
 
     @classmethod
     def _of_grid(cls, grid: Grid) -> Cells:
@@ -77,25 +76,29 @@ class Cells:
         while np.prod(at.max(axis=0) // joined + 1) > MOST_CELLS:
             joined *= 2
         column, row = (at // joined).T
-        columns, rows = int(column.max()) + 1, int(row.max()) + 1
-        return cls(row * columns + column, grid.cell * joined, low, columns, rows, joined)
+        columns, rows, side = int(column.max()) + 1, int(row.max()) + 1, grid.cell * joined
+        square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
+        rings = (low + side * (np.array([column, row]) + square) for row in range(rows) for column in range(columns))
+        return cls(row * columns + column, side, tuple(rings), columns, rows, joined)
 
     def __len__(self) -> int:
-        return self.columns * self.rows or len(self.rings)
+        return len(self.rings)
+
+    @cached_property
+    def low(self) -> FloatArray:
+        """The south-west corner of all cells."""
+        return np.asarray(np.min([ring.min(axis=0) for ring in self.rings], axis=0))
 
     @cached_property
     def high(self) -> FloatArray:
         """The north-east corner of all cells."""
-        if self.rings:
-            return np.asarray(np.max([ring.max(axis=0) for ring in self.rings], axis=0))
-        return np.asarray(self.low + self.side * np.array([self.columns, self.rows]))
+        return np.asarray(np.max([ring.max(axis=0) for ring in self.rings], axis=0))
 
     @cached_property
     def at_edge(self) -> BoolArray:
         """Which cells lie at the edge of the box of all."""
-        corners = [self.corners(cell) for cell in range(len(self))]
         grain = self.side * 1e-3
-        return np.array([((at < self.low + grain) | (at > self.high - grain)).any() for at in corners])
+        return np.array([((at < self.low + grain) | (at > self.high - grain)).any() for at in self.rings])
 
     def gathered(self, marginals: FloatArray) -> FloatArray:
         """Probabilities of states (n, N) as those of drawn cells (n, cells)."""
@@ -103,21 +106,12 @@ class Cells:
         np.add.at(found.T, self.of, marginals.T)
         return found
 
-    def corners(self, cell: int) -> FloatArray:
-        """The corners (k, 2) of a cell."""
-        if self.rings:
-            return self.rings[cell]
-        row, column = divmod(cell, self.columns)
-        square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
-        return np.asarray(self.low + self.side * (np.array([column, row]) + square))
-
     def outline(self, cells: IntArray) -> list[tuple[FloatArray, FloatArray]]:
         """The sides that just one of some cells has, as pairs of points."""
         sides: dict[Any, tuple[FloatArray, FloatArray]] = {}
         grain = self.side * 1e-3
         for cell in cells.tolist():
-            corners = self.corners(cell)
-            for a, b in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+            for a, b in zip(self.rings[cell], np.roll(self.rings[cell], -1, axis=0), strict=True):
                 key = frozenset([tuple(np.rint(a / grain).tolist()), tuple(np.rint(b / grain).tolist())])
                 if key in sides:
                     del sides[key]
@@ -142,15 +136,8 @@ def levels(marginals: FloatArray) -> Levels:
 
 def written(row: Levels) -> str:
     """The levels of cells as runs, those of the last cells of level 0 left out: "..-3=" is 0 0 1 1 1 3."""
-    inside = np.flatnonzero(row)
-    if not len(inside):
-        return ""
-    told = row[: int(inside[-1]) + 1]
-    starts = np.flatnonzero(np.diff(told.astype(np.int64), prepend=-1))
-    lengths = np.diff(starts, append=len(told)).tolist()
-    marks = [_MARKS[level] for level in told[starts].tolist()]
-    written_lengths = ["" if length == 1 else np.base_repr(length, 36).lower() for length in lengths]
-    return "".join(mark + length for mark, length in zip(marks, written_lengths, strict=True))
+    marks = row.tobytes().translate(_MARKS).decode().rstrip(".")
+    return re.sub(r"(.)\1+", lambda run: run[1] + np.base_repr(len(run[0]), 36).lower(), marks)
 
 
 def spreads(space: StateSpace, there: FloatArray, marginals: FloatArray, guesses: FloatArray) -> FloatArray:

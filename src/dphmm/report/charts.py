@@ -1,18 +1,16 @@
-"""Charts, drawn for their width and never scaled: axes from zero, few lines, every line named on itself."""
+"""Charts, drawn for their width and never scaled: axes from zero, few lines, every line named above the chart."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm.report.content import rounded_down
-from dphmm.report.palette import LABELS
 from dphmm.report.svg import Drawing
 from dphmm.states.space import LABELS_WRONG
 from dphmm.types import FloatArray, IntArray
@@ -24,94 +22,92 @@ if TYPE_CHECKING:
 WIDTHS = (540.0, 340.0)
 #: The same for a chart that stands on the first screen, where a map would be.
 FIRST_WIDTHS = (592.0, 340.0)
+#: Lines across a chart, beside that at its foot.
 _GRID = 4
 _LETTER = 6.6
-#: Widths of bold letters in a wide font: narrow, usual and broad ones.
-_NARROW, _USUAL, _BROAD = 5.2, 8.4, 13.0
-#: Names of a line: their height above and below its base, what they keep clear of lines, how far they are from theirs.
-_ASCENT, _DESCENT, _CLEAR, _NEAR = 10.0, 3.0, 3.0, 16.0
-#: Bases at which a name is tried, below a point of its line.
-_BASES = (-7.0, 17.0, -11.0, 21.0, 4.0)
-#: How much worse a name is on a line of the grid: as one so much further from its line.
-_RULED = 8.0
-#: The line of names that have no room in the chart, and the piece of a line that stands before each.
-_KEY, _SAMPLE = 20.0, 26.0
-#: An axis is made longer for what is known without the file, and for a cell, up to so many times what is drawn.
+#: How far apart the names above a chart are, and the piece of its line that stands before each.
+_KEY, _SAMPLE = 18.0, 26.0
+#: The least distance between the middles of ticks.
+_APART = 34.0
+#: A logarithmic chart is made higher for what is known without the file, and for a cell, up to so many times its lines.
 _STRETCH = 2.5
 #: Where an axis of errors begins: "1,500 m" is left of it.
 _LEFT_OF_ERRORS = 62.0
-#: Points of a line at which its name is tried.
-_TRIED = 200
 _NO_GAP = 1e-9
 #: Numbers from here on are written with four digits.
 _LONG = 1e9
 
 
+def round_numbers(low: float, high: float) -> FloatArray:
+    """The multiples of 1, 2 or 5 times a power of ten that hold all from ``low`` to ``high``: an axis of few lines."""
+    extent = high - low or 1.0
+    step = rounded_down(extent / 2)
+    if extent / step > _GRID:
+        # The next one of 1, 2 and 5.
+        step = rounded_down(2.5 * step)
+    first = math.floor(low / step + _NO_GAP)
+    return np.asarray(step * np.arange(first, max(first + 1, math.ceil(high / step - _NO_GAP)) + 1))
+
+
+def named(values: FloatArray, unit: str) -> list[tuple[float, str]]:
+    """Numbers on an axis and how they are written, the last with the unit: kilometres where there are many metres."""
+    digits = max(0, -math.floor(math.log10(values[1] - values[0]) + _NO_GAP))
+    times = 0.001 if unit == "m" and values[-1] >= 2000 else 100 if unit == LABELS_WRONG else 1
+    told = {"m": " km" if times == 0.001 else " m", LABELS_WRONG: " %"}.get(unit, "")
+    names = [
+        f"{value:.4g}" if abs(value) >= _LONG else f"{value * times:g}" if times != 1 else f"{value + 0.0:,.{digits}f}"
+        for value in values.tolist()
+    ]
+    return list(zip(values.tolist(), [*names[:-1], names[-1] + told], strict=True))
+
+
 @dataclass(frozen=True)
 class Axes:
-    """Where numbers lie in a chart: x from 0 to ``most_x``, y from 0 to ``most_y``."""
+    """Where numbers lie in a drawing: x and y from the least to the most of each."""
 
+    drawing: Drawing
     left: float
     right: float
     top: float
     bottom: float
-    least_x: float
-    most_x: float
-    most_y: float
+    x: tuple[float, float]
+    y: tuple[float, float] = (0.0, 1.0)
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
-        across = (np.asarray(x, dtype=np.float64) - self.least_x) / (self.most_x - self.least_x)
-        up = np.asarray(y, dtype=np.float64) / self.most_y
-        return np.stack(
-            [self.left + across * (self.right - self.left), self.bottom - up * (self.bottom - self.top)], axis=-1
-        )
+        across = (np.asarray(x, dtype=np.float64) - self.x[0]) / (self.x[1] - self.x[0])
+        up = (np.asarray(y, dtype=np.float64) - self.y[0]) / (self.y[1] - self.y[0])
+        at = self.left + across * (self.right - self.left), self.bottom - up * (self.bottom - self.top)
+        return np.stack(np.broadcast_arrays(*at), axis=-1)
 
+    def rules(self, values: Sequence[tuple[float, str]]) -> None:
+        """Lines across with their numbers."""
+        for value, name in values:
+            y = float(self(self.x[0], value)[1])
+            self.drawing.line([[self.left, y], [self.right, y]], "grid" if value else "axis")
+            self.drawing.text(self.left - 8, y + 4, name, "tick", "end")
 
-def steps_of(most: float) -> tuple[float, float]:
-    """The distance of grid lines, four at most and 1, 2 or 5 of a power of ten, and the number that an axis ends at."""
-    step = rounded_down(most / 2) if most > 0 else 1.0
-    if most / step > _GRID:
-        # The next one of 1, 2 and 5.
-        step = rounded_down(2.5 * step)
-    return step, step * max(1, math.ceil(most / step - 1e-9))
-
-
-def grid(drawing: Drawing, axes: Axes, step: float, name: Callable[[float, bool], str]) -> list[float]:
-    """Lines across with their numbers; the topmost has the unit. Where they are in the picture."""
-    count, heights = round(axes.most_y / step), []
-    for number in range(count + 1):
-        value = step * number
-        y = float(axes([axes.least_x], [value])[0, 1])
-        drawing.line([[axes.left, y], [axes.right, y]], "axis" if number == 0 else "grid")
-        drawing.text(axes.left - 8, y + 4, name(value, number == count), "tick", "end")
-        heights.append(y)
-    return heights
-
-
-def metres_name(most: float, unit: str) -> Callable[[float, bool], str]:
-    """Names of numbers on an axis: metres, or kilometres where there are many."""
-    if unit == "m" and most >= 2000:
-        return lambda value, top: f"{value / 1000:g}" + " km" * top
-    if unit == "m":
-        return lambda value, top: f"{value:,g}" + " m" * top
-    if unit == LABELS_WRONG:
-        return lambda value, top: f"{100 * value:g}" + " %" * top
-    return lambda value, top: f"{value:g}"
+    def ticks(self, ticks: Sequence[tuple[float, str]]) -> None:
+        """Names below: those at the ends do not pass them, and none lies on the one before."""
+        last = -math.inf
+        for place, name in ticks:
+            x = float(self(place, self.y[0])[0])
+            if x - last > _APART:
+                anchor = "start" if place <= self.x[0] else "end" if place >= self.x[1] else "middle"
+                self.drawing.text(x, self.bottom + 20, name, "tick", anchor)
+                last = x
 
 
 @dataclass(frozen=True)
-class Curves:
-    """Errors over the steps of a block: ``expected`` and ``measured`` (L,), a ``band`` (L, 2), NaN where none is.
+class Line:
+    """A line of a chart: points (n, 2), NaN in its gaps; its name, its style ("main", "other" or "faint").
 
-    ``without`` (L,): without the file. ``name``: what the line of those expected is called. ``asked``: which steps are.
+    ``band`` (k, 3): x and the ends of an interval about it.
     """
 
-    expected: FloatArray | None
-    measured: FloatArray | None
-    band: FloatArray | None
-    without: FloatArray
+    points: ArrayLike
     name: str
-    asked: Sequence[int]
+    style: str
+    band: FloatArray | None = None
 
 
 def alone(values: FloatArray) -> IntArray:
@@ -120,207 +116,62 @@ def alone(values: FloatArray) -> IntArray:
     return np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
 
 
-class Name(NamedTuple):
-    """The name of a line through points (n, 2), to be written beside one of them: the nearest to number ``place``."""
-
-    points: FloatArray
-    words: str
-    style: str
-    place: int
-    line: str
-
-
-def write_names(drawing: Drawing, axes: Axes, names: Sequence[Name], rules: Sequence[float]) -> None:
-    """Write each name beside its line, off all lines, nearer to its own than to another; off ``rules`` if it can be.
-
-    Those that have no such place stand below the chart, each after a piece of its line.
-    """
-    drawn = [_densely(name.points) for name in names]
-    taken: list[tuple[float, float, float, float]] = []
-    left_over = []
-    for own, name in enumerate(names):
-        box = _free_box(axes, drawn, own, name, taken, rules)
-        if box is None:
-            left_over.append(name)
-            continue
-        taken.append(box)
-        drawing.text(box[0], box[3] - _DESCENT, name.words, name.style)
-    x, y = 0.0, drawing.height
-    for name in left_over:
-        wide = _SAMPLE + 6 + _width(name.words)
-        if x and x + wide > drawing.width:
-            x, y = 0.0, y + _KEY
-        drawing.line([[x, y + 8], [x + _SAMPLE, y + 8]], name.line)
-        drawing.text(x + _SAMPLE + 6, y + 12, name.words, name.style)
-        x += wide + 14
-    if left_over:
-        drawing.height = y + _KEY
-
-
-def _free_box(
-    axes: Axes,
-    drawn: Sequence[FloatArray],
-    own: int,
-    name: Name,
-    taken: Sequence[tuple[float, float, float, float]],
-    rules: Sequence[float],
-) -> tuple[float, float, float, float] | None:
-    """The box (left, top, right, bottom) of a name at the best place that is free."""
-    wide = _width(name.words)
-    line = drawn[own]
-    wished = name.points[name.place, 0]
-    least, best = math.inf, None
-    for x, y in line[:: -(-len(line) // _TRIED)].tolist():
-        for left in (x + 4, x - wide / 2, x - wide - 4):
-            if not axes.left + 3 <= left <= axes.right - wide:
-                continue
-            for shift in _BASES:
-                box = (left, y + shift - _ASCENT, left + wide, y + shift + _DESCENT)
-                if box[1] < axes.top - 12 or box[3] > axes.bottom - 2 or any(_meet(box, other) for other in taken):
-                    continue
-                apart = [_distance(box, points) for points in drawn]
-                others = min((far for at, far in enumerate(apart) if at != own), default=math.inf)
-                if min(others, apart[own]) < _CLEAR or apart[own] > min(_NEAR, others):
-                    continue
-                ruled = any(box[1] < rule < box[3] for rule in rules)
-                worse = abs(x - wished) / 10 + apart[own] + 60 / others + _RULED * ruled
-                if worse < least:
-                    least, best = worse, box
-    return best
-
-
-def _width(words: str) -> float:
-    """How wide words are at most."""
-    return sum(_NARROW if one in "fijlrt.,:;()' " else _BROAD if one in "mwMW%" else _USUAL for one in words)
-
-
-def _densely(points: FloatArray) -> FloatArray:
-    """Points (m, 2) of a line, no more than about two units apart; none in its gaps."""
-    parts = [points[np.isfinite(points).all(axis=1)][:1]]
-    for first, last in pairwise(points):
-        if np.isfinite([first, last]).all():
-            n = max(1, math.ceil(float(np.hypot(*(last - first))) / 2))
-            parts.append(first + (last - first) * (np.arange(n + 1) / n)[:, None])
-        elif np.isfinite(last).all():
-            parts.append(last[None])
-    return np.concatenate(parts)
-
-
-def _distance(box: tuple[float, float, float, float], points: FloatArray) -> float:
-    """How far a line's points are from a box; 0 within it."""
-    across = np.maximum(0.0, np.maximum(box[0] - points[:, 0], points[:, 0] - box[2]))
-    down = np.maximum(0.0, np.maximum(box[1] - points[:, 1], points[:, 1] - box[3]))
-    return float(np.hypot(across, down).min(initial=math.inf))
-
-
-def _meet(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
-    return one[0] < other[2] + 4 and other[0] < one[2] + 4 and one[1] < other[3] + 1 and other[1] < one[3] + 1
-
-
-def error_chart(
-    curves: Curves, width: float, unit: str, ticks: Sequence[tuple[float, str]], without: str, finding: str
-) -> Drawing:
-    """How far off a reader is at each step; steps that are asked are crosses on the axis."""
-    known = [part for part in (curves.without, curves.expected, curves.measured, curves.band) if part is not None]
-    most = max(float(np.nanmax(part)) for part in known if np.isfinite(part).any())
-    step, top = steps_of(most * 1.02)
-    length = len(curves.without)
-    axes = Axes(_LEFT_OF_ERRORS, width - 8, 14, 190, 0, max(1.0, float(length)), top)
-    drawing = Drawing(width, 220, finding, "chart")
-    rules = grid(drawing, axes, step, metres_name(top, unit))
-    x = np.arange(length) + 0.5
-    if curves.band is not None:
-        known_band = ~np.isnan(curves.band).any(axis=1)
-        upper, lower = axes(x, curves.band[:, 1])[known_band], axes(x, curves.band[:, 0])[known_band]
-        if len(upper):
-            drawing.line(np.concatenate([upper, lower[::-1]]), "band", close=True)
-    ends = np.r_[0.0, x, axes.most_x]
-    reference = axes(ends, np.r_[curves.without[:1], curves.without, curves.without[-1:]])
-    drawing.line(reference, "reference")
-    names = [Name(reference, without, "soft", len(reference) - 1, "reference")]
-    for values, style, name in (
-        (curves.expected, "expected", curves.name),
-        (curves.measured, "measured", "measured"),
-    ):
-        if values is None or not np.isfinite(values).any():
-            continue
-        points = axes(x[: len(values)], values)
-        drawing.line(points, style)
-        for at in alone(values).tolist():
-            drawing.circle(points[at], 2.4, "dot-main")
-        place = int(np.nanargmax(values)) if style == "expected" else int(np.nanargmin(values))
-        names.append(Name(points, name, f"{style}-name", place, style))
-    write_names(drawing, axes, names, rules)
-    for asked in curves.asked:
-        drawing.cross(axes([asked + 0.5], [0])[0], 7, "cross thin")
-    for tick, told in ticks:
-        at_x = float(axes([tick], [0])[0, 0])
-        anchor = "start" if tick <= 0 else "end" if tick >= length else "middle"
-        drawing.text(at_x, axes.bottom + 20, told, "tick", anchor)
-    return drawing
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of a chart: (x, y) points, its name, its style ("main", "other" or "faint")."""
-
-    points: Sequence[tuple[float, float]]
-    name: str
-    style: str
-
-
-def log_chart(
+def line_chart(
     lines: Sequence[Line],
+    without: Line,
     width: float,
     unit: str,
+    ticks: Sequence[tuple[float, str]],
     finding: str,
-    without: tuple[float, str],
-    tick: Callable[[float], str],
     *,
-    inside: float | None = None,
+    log: bool = False,
+    asked: Sequence[float] = (),
+    inside: float = 0.0,
     ring: tuple[float, float] | None = None,
 ) -> Drawing:
-    """How far off a reader is, by a number on a logarithmic axis: of days, of releases, of a budget.
+    """How far off a reader is, over the steps of a block or, on a logarithmic axis, by days, releases or budgets.
 
-    ``without``: the error without the file and its name: a line, or above the chart where that is far beyond it.
-    ``tick``: how the first number is written. ``inside``: the size of a cell, shaded. ``ring``: a point to be seen.
+    ``without`` the file: a line; on a logarithmic axis named alone where that is far beyond the others. ``asked``:
+    where crosses are on the axis. ``inside``: the size of a cell, shaded. ``ring``: a point to be seen.
     """
-    base, base_name = without
-    most = max(y for line in lines for _, y in line.points)
-    most = max([most, *(extra for extra in (base, inside or 0.0) if extra <= _STRETCH * most)])
-    step, top = steps_of(most * 1.02)
-    ends = sorted({x for line in lines for x, _ in line.points})
-    least, longest = math.log(ends[0]), math.log(ends[-1])
-    axes = Axes(_LEFT_OF_ERRORS, width - 10, 14 if base <= top else 32, 190, least, max(longest, least + 1e-9), top)
-    drawing = Drawing(width, 220, finding, "chart")
-    if inside is not None:
-        y = max(axes.top, float(axes([least], [inside])[0, 1]))
+    drawn = [(np.asarray(line.points, dtype=np.float64).reshape(-1, 2), line) for line in lines]
+    base, bands = np.asarray(without.points, dtype=np.float64), [line.band for line in lines if line.band is not None]
+    heights = [points[:, 1] for points, _ in drawn] + [band[:, 1:].ravel() for band in bands]
+    most = float(np.nanmax(np.concatenate([*heights, [0.0]])))
+    longest = _STRETCH * most if log else math.inf
+    most = max([most, *(one for one in (float(np.nanmax(base[:, 1])), inside) if one <= longest)])
+    values = round_numbers(0.0, 1.02 * most)
+    far = float(np.nanmax(base[:, 1])) > values[-1]
+    drawn += [] if far else [(base, without)]
+
+    across = np.log if log else np.asarray
+    ends = across([*(x for x, _ in ticks), *(x for points, _ in drawn for x in points[:, 0])])
+    top = 18 + _KEY * (len(lines) + 1)
+    drawing = Drawing(width, top + 206, finding, "chart")
+    x = float(ends.min()), max(float(ends.max()), float(ends.min()) + _NO_GAP)
+    axes = Axes(drawing, _LEFT_OF_ERRORS, width - 10, top, top + 176, x, (0.0, float(values[-1])))
+    if inside:
+        y = max(axes.top, float(axes(x[0], inside)[1]))
         drawing.frame(axes.left, y, axes.right - axes.left, axes.bottom - y, "inside")
-    rules = grid(drawing, axes, step, metres_name(top, unit))
-    names = []
-    for line in lines:
-        points = axes([math.log(x) for x, _ in line.points], [y for _, y in line.points])
-        drawing.line(points, f"line-{line.style}")
-        for point in points:
+    axes.rules(named(values, unit))
+    for band in bands:
+        upper, lower = (axes(across(band[:, 0]), band[:, end]) for end in (2, 1))
+        drawing.line(np.concatenate([upper, lower[::-1]]), "band", close=True)
+    for row, (points, line) in enumerate(drawn):
+        at = axes(across(points[:, 0]), points[:, 1])
+        drawing.line(at, f"line-{line.style}")
+        for point in at if log and line is not without else at[alone(points[:, 1])]:
             drawing.circle(point, 2.4, f"dot-{line.style}")
-        names.append(Name(points, line.name, f"name-{line.style}", min(1, len(points) - 1), f"line-{line.style}"))
+        y = 8 + _KEY * row
+        drawing.line([[0, y], [_SAMPLE, y]], f"line-{line.style}")
+        drawing.text(_SAMPLE + 6, y + 4, line.name)
+    if far:
+        drawing.text(_SAMPLE + 6, 12 + _KEY * len(lines), f"↑ {without.name}")
     if ring is not None:
-        drawing.circle(axes([math.log(ring[0])], [ring[1]])[0], 6.0, "ring")
-    if base <= top:
-        reference = axes([least, axes.most_x], [base, base])
-        drawing.line(reference, "reference")
-        names.append(Name(reference, base_name, "soft", 1, "reference"))
-    else:
-        drawing.text(axes.right, 12, f"↑ {base_name}", "soft", "end")
-    # The shortest line has the fewest places for its name.
-    write_names(drawing, axes, sorted(names, key=lambda name: float(np.ptp(name.points[:, 0]))), rules)
-    last = -math.inf
-    for end in ends:
-        x = float(axes([math.log(end)], [0])[0, 0])
-        if x - last > 34:
-            name, anchor = (tick(end), "start") if last == -math.inf else (f"{end:g}", "middle")
-            drawing.text(x, axes.bottom + 20, name, "tick", anchor)
-            last = x
+        drawing.circle(axes(across(ring[0]), ring[1]), 6.0, "ring")
+    for place in asked:
+        drawing.cross(axes(place, 0), 7, "cross thin")
+    axes.ticks([(float(across(place)), name) for place, name in ticks])
     return drawing
 
 
@@ -352,86 +203,39 @@ def interval_chart(shares: Sequence[Share], width: float, finding: str) -> Drawi
     return drawing
 
 
-def draw_range(
-    drawing: Drawing, spread: FloatArray, asked: Sequence[int], outlying: Sequence[bool], x: FloatArray, width: float
-) -> None:
-    """The area behind the slider: how wide the belief is at each row, which stands at ``x``; answers as crosses.
-
-    ``outlying``: which of the answers lie beyond the map; the key says how these are drawn there.
-    """
-    most = float(np.nanmax(spread, initial=0.0)) or 1.0
-    y = 52 - 44 * np.nan_to_num(spread) / most
-    points = np.stack([np.concatenate([[0.0], x, [width]]), np.concatenate([y[:1], y, y[-1:]])], axis=1)
-    drawing.line(np.concatenate([points, np.array([[width, 52.0], [0.0, 52.0]])]), "spread", close=True)
-    drawing.line(points, "spread-line")
-    drawing.line(np.array([[0.0, 52.0], [width, 52.0]]), "axis")
-    for place, beyond in zip(asked, outlying, strict=True):
-        drawing.cross(np.array([x[place], 52.0]), 8, "cross thin" + " outlying" * beyond)
-
-
-@dataclass(frozen=True)
-class Scale:
-    """An axis of answers that all people of a page share: from ``low`` to ``high``, a round number every ``step``."""
-
-    low: float
-    high: float
-    step: float
-
-    @classmethod
-    def of(cls, believed: Sequence[FloatArray], answers: Sequence[FloatArray]) -> Scale:
-        """Everything believed (n, 3, 2) of each person, and their answers (k,) up to a quarter beyond it."""
-        least, most = min(float(band.min()) for band in believed), max(float(band.max()) for band in believed)
-        room = (most - least or 1.0) / 4
-        # An answer may lie far beyond all states: it is drawn at the edge.
-        near = np.clip(np.concatenate([[least, most], *answers]), least - room, most + room)
-        step, _ = steps_of(float(np.ptp(near)) or 1.0)
-        low = math.floor(float(near.min()) / step + _NO_GAP) * step
-        return cls(low, max(low + step, math.ceil(float(near.max()) / step - _NO_GAP) * step), step)
-
-    @property
-    def ticks(self) -> list[tuple[float, str]]:
-        """The round numbers, and how they are written."""
-        digits = max(0, -math.floor(math.log10(self.step) + _NO_GAP))
-        values = [self.low + number * self.step for number in range(round((self.high - self.low) / self.step) + 1)]
-        return [(value, f"{value + 0.0:,.{digits}f}" if abs(value) < _LONG else f"{value:.4g}") for value in values]
+def shared_scale(believed: Sequence[FloatArray], answers: Sequence[FloatArray]) -> FloatArray:
+    """The numbers on one axis for all people: of all that is believed (n, 3, 2), and answers (k,) a quarter beyond."""
+    least, most = min(float(band.min()) for band in believed), max(float(band.max()) for band in believed)
+    room = (most - least or 1.0) / 4
+    # An answer may lie far beyond all states: it is drawn at the edge.
+    near = np.clip(np.concatenate([[least, most], *answers]), least - room, most + room)
+    return round_numbers(float(near.min()), float(near.max()))
 
 
 def band_chart(
     band: FloatArray,
     mean: FloatArray,
     crosses: FloatArray,
-    scale: Scale,
+    scale: FloatArray,
     width: float,
     height: float,
     ticks: Sequence[tuple[float, str]],
     finding: str,
 ) -> Drawing:
     """Answers of one number over the steps: what a reader believes as three bands (n, 3, 2), answers (k, 2)."""
-    drawn = np.clip(crosses[:, 1], scale.low, scale.high)
-    drawing = Drawing(width, height, finding, "chart")
-    n, left = len(band), max(48.0, 16 + 7 * max(len(name) for _, name in scale.ticks))
-
-    def at(x: ArrayLike, y: ArrayLike) -> FloatArray:
-        across = np.asarray(x, dtype=np.float64) / n
-        up = (np.asarray(y, dtype=np.float64) - scale.low) / (scale.high - scale.low)
-        return np.stack([left + across * (width - 8 - left), height - 28 - (height - 40) * up], axis=-1)
-
-    for value, name in scale.ticks:
-        y = float(at(np.zeros(1), np.array([value]))[0, 1])
-        drawing.line([[left, y], [width - 8, y]], "grid")
-        drawing.text(left - 8, y + 4, name, "tick", "end")
-    x = np.repeat(np.arange(n + 1), 2)[1:-1].astype(np.float64)
+    drawing, values, n = Drawing(width, height, finding, "chart"), named(scale, ""), len(band)
+    left = max(48.0, 16 + 7 * max(len(name) for _, name in values))
+    axes = Axes(drawing, left, width - 8, 12, height - 28, (0.0, float(n)), (float(scale[0]), float(scale[-1])))
+    axes.rules(values)
+    x = np.repeat(np.arange(n + 1), 2)[1:-1]
     for number, style in enumerate(("b95", "b80", "b50")):
         lower, upper = np.repeat(band[:, number, 0], 2), np.repeat(band[:, number, 1], 2)
-        drawing.line(np.concatenate([at(x, upper), at(x, lower)[::-1]]), style, close=True)
-    drawing.line(at(np.arange(n) + 0.5, mean), "measured")
-    for cross_x, value, inside in zip(crosses[:, 0], crosses[:, 1], drawn, strict=True):
-        style = "cross thin" + " beyond" * bool(value != inside)
-        drawing.cross(at(np.array([cross_x + 0.5]), np.array([inside]))[0], 8, style)
-    for place, told in ticks:
-        anchor = "start" if place <= 0 else "end" if place >= n else "middle"
-        x_at = float(at(np.array([place]), np.array([scale.low]))[0, 0])
-        drawing.text(x_at, height - 6, told, "tick", anchor)
+        drawing.line(np.concatenate([axes(x, upper), axes(x, lower)[::-1]]), style, close=True)
+    drawing.line(axes(np.arange(n) + 0.5, mean), "line-main")
+    for row, value in crosses.tolist():
+        inside = min(max(value, axes.y[0]), axes.y[1])
+        drawing.cross(axes(row + 0.5, inside), 8, "cross thin" + " beyond" * bool(value != inside))
+    axes.ticks(ticks)
     return drawing
 
 
@@ -439,19 +243,14 @@ def band_chart(
 class Strip:
     """One person: the likeliest label of each row with its probability, and the answers (row, label).
 
-    ``places``: where each row lies on the axis that all people share; from 0 on without.
+    ``at``: where each row lies on the axis that all people share.
     """
 
     name: str
     label: Sequence[int]
     probability: Sequence[float]
     answers: Sequence[tuple[int, int]]
-    places: Sequence[int] = ()
-
-    @property
-    def at(self) -> Sequence[int]:
-        """Where each row lies."""
-        return self.places or range(len(self.label))
+    at: Sequence[int]
 
 
 def strips(
@@ -475,28 +274,21 @@ def strips(
         top = pitch * number + 18
         middle_y = top + (pitch - 28) / 2 + 4
         drawing.text(0, middle_y, shortened(person.name, left - 8), "name")
+        squares = [(left + (person.at[row] + 0.5) * step, label) for row, label in person.answers]
         ends = 0.0
-        answers = [(person.at[row], label) for row, label in person.answers]
-        for at, label in answers:
-            x = left + (at + 0.5) * step
+        for (x, label), (following, _) in zip(squares, [*squares, (width, 0)][1:], strict=True):
             drawing.frame(x - 4.5, top - 13, 9, 9, f"label-{colours[label]}")
-            if x - 4.5 >= ends:
-                room = min([left + (other + 0.5) * step for other, _ in answers if other > at] + [width]) - x - 12
-                told = whole_or_short(names[label], room)
-                if told:
-                    drawing.text(x + 8, top - 5, told, "tiny")
-                    ends = x + 8 + len(told) * 5.8
+            if x - 4.5 >= ends and (told := whole_or_short(names[label], following - x - 12)):
+                drawing.text(x + 8, top - 5, told, "tiny")
+                ends = x + 8 + len(told) * 5.8
         for first, last in runs(person.label, person.at):
             for row in range(first, last + 1):
                 shade = f"label-{colours[person.label[row]]} sure-{round(10 * person.probability[row])}"
                 drawing.frame(left + person.at[row] * step, top, step + 0.3, pitch - 28, shade)
-            told = whole_or_short(names[person.label[first]], (last + 1 - first) * step - 6)
-            if told:
+            if told := whole_or_short(names[person.label[first]], (last + 1 - first) * step - 6):
                 middle = left + (person.at[first] + person.at[last] + 1) / 2 * step
                 drawing.text(middle, middle_y, told, "in-strip", "middle")
-    for place, told in ticks:
-        anchor = "start" if place <= 0 else "end" if place >= n else "middle"
-        drawing.text(left + place * step, drawing.height - 4, told, "tick", anchor)
+    Axes(drawing, left, width - 4, 0, drawing.height - 24, (0.0, float(n))).ticks(ticks)
     return drawing
 
 
@@ -509,24 +301,18 @@ def runs(labels: Sequence[int], places: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def share_chart(
-    times: Sequence[float], share: FloatArray, low: FloatArray, high: FloatArray, colour: int, ends: tuple[str, str],
-    finding: str,
-) -> Drawing:  # fmt: skip
-    """The share of people with one label at each answer, with its interval, from 0 to 100 %."""
-    width, left, top, bottom = 178.0, 36.0, 10.0, 110.0
-    drawing = Drawing(width, 134, finding, "chart")
-    for value in (0.5, 0.0):
-        y = bottom - (bottom - top) * value
-        drawing.line([[left, y], [width, y]], "grid" if value else "axis")
-    drawing.text(0, bottom - (bottom - top) * 0.5 + 4, "50 %", "tick")
-    span = (times[-1] - times[0]) or 1.0
-    for at, middle, least, most in zip(times, share, low, high, strict=True):
-        x = left + 8 + (at - times[0]) / span * (width - left - 16)
-        low_y, y, high_y = (bottom - (bottom - top) * float(np.clip(value, 0, 1)) for value in (least, middle, most))
-        drawing.frame(x - 4, high_y, 8, low_y - high_y, f"label-{colour} sure-4")
+    times: Sequence[float], shares: FloatArray, colour: int, ends: tuple[str, str], finding: str
+) -> Drawing:
+    """The share of people with one label at each answer (n, 3), with its interval, from 0 to 100 %."""
+    drawing, width = Drawing(178.0, 134, finding, "chart"), 178.0
+    frame = Axes(drawing, 42.0, width, 10.0, 110.0, (0.0, 1.0))
+    frame.rules([(0.5, "50 %"), (0.0, "")])
+    inner = Axes(drawing, 50.0, width - 8, 10.0, 110.0, (times[0], max(times[-1], times[0] + 1)))
+    for at, part in zip(times, np.clip(shares, 0, 1), strict=True):
+        (x, y), (_, low), (_, high) = inner(at, part)
+        drawing.frame(x - 4, high, 8, low - high, f"label-{colour} sure-4")
         drawing.circle([x, y], 3.6, f"label-{colour}")
-    drawing.text(left, 128, ends[0], "tick")
-    drawing.text(width, 128, ends[1], "tick", "end")
+    frame.ticks([(0.0, ends[0]), (1.0, ends[1])])
     return drawing
 
 
@@ -538,19 +324,6 @@ def commonest(names: Sequence[str], answers: IntArray) -> list[int]:
     """
     counts = np.bincount(answers, minlength=len(names)).tolist()
     return sorted(range(len(names)), key=lambda label: (-counts[label], names[label]))
-
-
-def colours_of(names: Sequence[str], answers: IntArray) -> list[int]:
-    """The number of each label's colour; of too many labels those named most often have one of their own.
-
-    All others share the last. By the order of names alone the commonest label may be one of these.
-    """
-    if len(names) <= len(LABELS):
-        return list(range(len(names)))
-    found = [len(LABELS) - 1] * len(names)
-    for colour, label in enumerate(commonest(names, answers)[: len(LABELS) - 1]):
-        found[label] = colour
-    return found
 
 
 #: Of a name that is cut so many letters must be left, or it says nothing.

@@ -196,15 +196,14 @@ OWNER_ONLY = "OWNER ONLY: "
 class Prospects:
     """What was expected of a release before it was made, from public data alone.
 
-    ``expected``: of this schedule. ``stays``: what is found of who stays, by number of days or blocks; ``smaller``
-    and ``unlimited`` the same for a smaller total and for an answer at every step. ``ladder``: plans of other totals.
+    ``expected``: of this schedule. ``stays``: what is found of who stays, by number of days or blocks; ``unlimited``
+    the same for an answer at every step. ``ladder``: plans of other totals, with theirs from step 1 on.
     ``missing``: why there are none of these. ``partial``: whether rows are missing that say where people are.
     ``people`` and ``stayers``: how many were invented who move as the model says, and who stay.
     """
 
     expected: Expected | None = None
     stays: Stays | None = None
-    smaller: tuple[Fraction, Stays] | None = None
     unlimited: Stays | None = None
     ladder: Sequence[SchedulePlan] = ()
     missing: str = ""
@@ -262,10 +261,10 @@ class ReleaseReport:
     name: str
     rows: Rows
     made: Made
+    spreads: FloatArray
+    alone: FloatArray
     persons: Sequence[Person] = ()
     chosen: bool = False
-    spreads: FloatArray | None = None
-    alone: FloatArray | None = None
     lines: float | None = None
     plans: Sequence[Plan] = ()
     cells: Cells | None = None
@@ -391,11 +390,10 @@ class ReleaseReport:
             return np.ones(1, dtype=np.int64)
         if not self._known_blocks:
             return np.unique(self.rows.step)
-        found, back = set[int](), np.arange(1 - length, 1)
+        found = set[int]()
         for user, at in self.rows.by_user.items():
             steps = self.rows.step[at]
-            # The first step of the first row's block.
-            first = int(steps[0] + back[np.argmax((own := self.block(user, steps[0] + back)) == own[-1])])
+            first = int(self.block(user, steps[:1])[0])
             found.update((steps - (steps - first) % length).tolist())
         return np.array(sorted(step for step in found if step >= 1), dtype=np.int64)
 
@@ -436,14 +434,12 @@ class ReleaseReport:
         (at, spreads), expected, known = self.believed, self.prospects.expected, self.prospects.stays
         if self.prospects.partial or not len(at) or not self.rows.asked.any():
             return None
-        error = float(spreads.mean())
+        error, without = float(spreads.mean()), float(self.alone[at].mean())
         if expected is None:
             # Of who stays nothing was simulated; of the rows the answers themselves tell.
-            without = math.nan if self.alone is None else float(self.alone[at].mean())
             cell = error_of_known_states(self.space), state_name(self.space)
             told = Found(error, without, self.space.unit, self.rows_told, self._ratio, *cell)
             return replace(told, uncomputed=self.prospects.missing)
-        without = expected.found.without if self.alone is None else float(self.alone[at].mean())
         whose = replace(expected.found, error=error, without=without, people=self.rows_told, ratio=self._ratio)
         whose = replace(whose, noun=self.statement.subjects.noun)
         if self.lines is not None and self.lines < error:
@@ -460,8 +456,6 @@ class ReleaseReport:
     @property
     def _ratio(self) -> tuple[float, float] | None:
         """A 95 % interval over people of what a reader misses them by, as a share of that without the file."""
-        if self.spreads is None or self.alone is None:
-            return None
         counted = ~np.isnan(self.spreads) & ~np.isnan(self.alone)
         sums = [(self.spreads[own].sum(), self.alone[own].sum()) for at in self.rows.by_user.values()
                 if len(own := at[counted[at]])]  # fmt: skip
@@ -478,9 +472,8 @@ class ReleaseReport:
     @cached_property
     def believed(self) -> tuple[IntArray, FloatArray]:
         """The rows (k,) of the people in the figures, and how far off (k,) a reader expects to be there."""
-        spreads = np.full(len(self.rows), np.nan) if self.spreads is None else self.spreads
-        at = np.flatnonzero(~np.isnan(spreads))
-        return at, spreads[at]
+        at = np.flatnonzero(~np.isnan(self.spreads))
+        return at, self.spreads[at]
 
     @cached_property
     def rows_told(self) -> str:
@@ -607,41 +600,23 @@ class ReleaseReport:
         told = f"{OWNER_ONLY * self.owner_only}{self.title}: {self.name}"
         return f"<table><caption>{escape(told)}</caption><tbody>{rows}</tbody></table>"
 
+    @property
+    def zone_name(self) -> str:
+        """The clock of the page: that of the promise, as "+08:00" or "Europe/Berlin"."""
+        return "+00:00" if self.promise is None else self.promise.zone
+
     def local(self, moments: Any) -> Any:
         """What the clock of the page shows at moments, in seconds since 1970 UTC: in seconds as if it were UTC."""
-        if self.promise is None or not self.promise.is_local:
-            return moments + self.zone
         ahead = seconds_ahead(self.zone_name, np.atleast_1d(np.asarray(moments, dtype=np.int64)))
         return moments + (ahead if np.ndim(moments) else int(ahead[0]))
 
     @property
-    def clock_changes(self) -> int | list[tuple[int, int]]:
-        """How many seconds the clock is ahead of UTC; where it is put forward and back: from which row's time on."""
-        if self.promise is None or not self.promise.is_local or self.rows.time is None:
-            return self.zone
-        times = np.unique(self.rows.time)
+    def clock_changes(self) -> list[tuple[int, int]]:
+        """From which row's time on the clock is how many seconds ahead of UTC."""
+        times = np.zeros(1, dtype=np.int64) if self.rows.time is None else np.unique(self.rows.time)
         ahead = self.local(times) - times
-        at = np.flatnonzero(np.diff(ahead, prepend=ahead[0] - 1))
+        at = np.flatnonzero(np.diff(ahead, prepend=ahead[:1] - 1))
         return list(zip(times[at].tolist(), ahead[at].tolist(), strict=True))
-
-    @cached_property
-    def zone(self) -> int:
-        """Seconds that the clock of the page is ahead of UTC: that of the promise; when its rows begin, of a zone."""
-        zone = self.zone_name
-        if self.promise is not None and self.promise.is_local:
-            first = 0 if self.rows.time is None or not len(self.rows) else int(self.rows.time.min())
-            return int(seconds_ahead(zone, np.array([first]))[0])
-        hours, minutes = int(zone[1:3]), int(zone[4:6])
-        return (hours * 60 + minutes) * 60 * (-1 if zone[0] == "-" else 1)
-
-    @property
-    def zone_name(self) -> str:
-        """The same as "+08:00"."""
-        return "+00:00" if self.promise is None else self.promise.zone
-
-    def clock_hour(self, hour: Hour) -> int:
-        """The time of day of an hour of the maps, which is that of UTC but where clocks are put forward and back."""
-        return hour.seconds + (0 if self.promise is not None and self.promise.is_local else self.zone)
 
     @property
     def clock_name(self) -> str:
@@ -651,33 +626,25 @@ class ReleaseReport:
         return "UTC" + self.zone_name * (self.zone_name != "+00:00")
 
     def block(self, user: str, steps: IntArray) -> IntArray:
-        """The block (n,) of each step of a person: of the promise; without one the day, or everything."""
-        promise, rows = self.promise, self.rows
-        if promise is not None and isinstance(promise.per, int):
-            return np.asarray((steps - 1 + promise.passed) // promise.per)
-        own, each = rows.by_user[user], self.made.model.step
-        length = _DAY
-        in_steps: int | None = None
-        if promise is not None and promise.per is not None and each is not None:
-            in_steps = promise.length(each)
-            length = in_steps * each
-        if rows.time is None and in_steps is not None:
-            asked = rows.step[own][rows.asked[own]]
-            return np.asarray((steps - 1 + passed_without_times(asked, in_steps)) // in_steps)
-        if rows.time is None or (promise is not None and promise.per is None):
-            return np.zeros(len(steps), dtype=np.int64)
-        if each is None:
-            known = dict(zip(rows.step[own].tolist(), rows.time[own].tolist(), strict=True))
-            time = np.array([known.get(step, rows.time[own[0]]) for step in steps.tolist()], dtype=np.int64)
-        else:
+        """Where the block of each step (n,) of a person begins: of the promise; without one the day, or everything."""
+        promise, rows, each = self.promise, self.rows, self.made.model.step
+        own = rows.by_user[user]
+        if promise is None or promise.per is None:
+            if promise is not None or rows.time is None:
+                return np.zeros(len(steps), dtype=np.int64)
+            if each is None:
+                known = rows.time[own][np.searchsorted(rows.step[own], steps).clip(max=len(own) - 1)]
+                return np.asarray(known // _DAY)
             time = rows.time[own[0]] + (steps - rows.step[own[0]]) * each
-        if promise is not None and promise.is_local:
-            # The day that the first of its steps shows, however late in the day a change of the clocks has put it.
-            assert each is not None
-            placed = promise.in_steps(each, 1)
-            begins = placed.bounds(time // each)[0] * each
-            return np.asarray(self.local(begins) // (_DAY * int(str(promise.per)[:-1])))
-        return np.asarray((time + self.zone) // length)
+            return np.asarray(steps - time % _DAY // each)
+        if isinstance(promise.per, str) and rows.time is None:
+            length = promise.length(each)
+            passed = passed_without_times(rows.step[own][rows.asked[own]], length)
+            promise = SequencePromise(promise.total, per=length, passed=passed)
+        elif isinstance(promise.per, str):
+            assert rows.time is not None and each is not None
+            promise = promise.in_steps(each, int(rows.time[own[0]] // each - rows.step[own[0]]) + 1)
+        return promise.bounds(steps)[0]
 
     def spending(self, user: str, *, alone: bool = False) -> list[tuple[int, int, int, Fraction]]:
         """The steps of a person in order: (block, step, answers, sum of epsilons).
@@ -710,11 +677,10 @@ class ReleaseReport:
     def _in_blocks(self, *, alone: bool) -> list[tuple[str, list[tuple[int, int, Fraction]]]]:
         found = []
         for user in self.rows.by_user:
-            blocks: dict[int, tuple[int, Fraction]] = {}
-            for block, _, answers, epsilon in self.spending(user, alone=alone):
-                count, total = blocks.get(block, (0, Fraction(0)))
-                blocks[block] = (count + answers, total + epsilon)
-            found.append((user, [(block, *blocks[block]) for block in sorted(blocks)]))
+            block, _, answers, epsilon = np.array(self.spending(user, alone=alone), dtype=object).T
+            starts = np.flatnonzero(np.append(True, block[1:] != block[:-1]))
+            sums = (block[starts], np.add.reduceat(answers, starts), np.add.reduceat(epsilon, starts))
+            found.append((user, list(zip(*sums, strict=True))))
         return found
 
     @cached_property
@@ -723,15 +689,12 @@ class ReleaseReport:
         window = None if self.promise is None else self.promise.window
         if window is None:
             return {user: [(answers, total) for _, answers, total in blocks] for user, blocks in self.spent}
-        found: dict[str, list[tuple[int, Fraction]]] = {}
+        found = {}
         for user in self.rows.by_user:
-            spending, sums, answers, total, first = self.spending(user), found.setdefault(user, []), 0, Fraction(0), 0
-            for _, step, count, epsilon in spending:
-                answers, total = answers + count, total + epsilon
-                while spending[first][1] <= step - window:
-                    answers, total = answers - spending[first][2], total - spending[first][3]
-                    first += 1
-                sums.append((answers, total))
+            _, step, *counts = np.array(self.spending(user), dtype=object).T
+            before = np.searchsorted(step.astype(np.int64), step.astype(np.int64) - window, side="right")
+            sums = [np.append(0, np.cumsum(one)) for one in counts]
+            found[user] = list(zip(*(one[1:] - one[before] for one in sums), strict=True))
         return found
 
     @cached_property

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm.accounting.records import in_short
-from dphmm.choose.planning import AFTER
+from dphmm.choose.planning import AFTER, state_name
 from dphmm.choose.schedule_plan import SchedulePlan, Stays
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report import charts, maps, words
 from dphmm.report.beliefs import Cells, bands
 from dphmm.report.content import OWNER_ONLY, Person, ReleaseReport, rounded_down
 from dphmm.report.over_steps import OverSteps
+from dphmm.report.palette import LABELS
 from dphmm.report.shown import DAY, Shown
 from dphmm.report.svg import Drawing, Figure, beside
 from dphmm.statement.sentences import clock, every_nth, length, off, plural
@@ -26,13 +28,14 @@ from dphmm.statement.story import after_words, stay_words
 from dphmm.statement.verdict import Found
 from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG, StateSpace
-from dphmm.types import IntArray
 
 if TYPE_CHECKING:
     from dphmm.reconstruction.population import Density
 
 #: Small maps, people in strips, and shares of labels that are drawn.
 _SMALL_MAPS, _STRIPS, SHARES = 12, 8, 12
+#: A smaller total that stays are drawn of.
+_SMALLER = Fraction(1, 4)
 #: Fewer people than these in a cell are not drawn, where there are many.
 _TOO_FEW = 8
 #: Height of the first screen beside its four answers, and what a chart there has around it: heading, caption, numbers.
@@ -60,7 +63,7 @@ def belief(report: ReleaseReport, person: Person | None = None, at: int | None =
     chosen = shown.person if person is None else person
     if chosen is None or report.cells is None or not len(chosen.rows):
         return None
-    at = at if at is not None else shown.first_step if chosen is shown.person else 0
+    at = at if at is not None else shown.first[1] if chosen is shown.person else 0
     row, far = int(chosen.rows[at]), shown.how_far(chosen, at)
     answer = bool(report.rows.asked[row])
     what = "the published answer" if answer else "no answer"
@@ -120,7 +123,7 @@ def maps_by_hour(report: ReleaseReport) -> tuple[list[tuple[Drawing, str]], str]
     steps = (least, 3 * least, 7.5 * least)
     drawn = []
     for hour in hours:
-        name = clock(report.clock_hour(hour))
+        name = clock(hour.seconds)
         finding = f"Expected number of {called} per cell at {name}, from all answers."
         drawn.append((maps.by_hour(report, hour.people, steps, finding), name))
     few, some, many = (f"{step:g}" for step in steps)
@@ -141,10 +144,10 @@ def indistinguishable(
     """
     cells = Cells.of_space(space) if report is None or report.cells is None else report.cells
     near = np.union1d(policy.neighbors(state), [state]).astype(np.int64)
-    name = words.cells_of(space)
-    are = f"{len(near)} of {space.n_states:,} {name} are joined to {space.names[state]}, itself counted"
+    name = state_name(space)
+    are = f"{len(near)} of {space.n_states:,} {name}s are joined to {space.names[state]}, itself counted"
     if len(near) == 1:
-        are = f"No {name[:-1]} is joined to {space.names[state]}"
+        are = f"No {name} is joined to {space.names[state]}"
     heading = are + (f"; places up to {length(metres)} apart are covered" if metres else "")
     drawing = maps.covered_set(cells, space, policy, state, f"Map: {heading}.", report, metres)
     rows = [[space.names[one]] for one in near.tolist()]
@@ -177,7 +180,7 @@ def error(report: ReleaseReport) -> Figure | None:
     if len(report.rows) == 1 or not report.rows.asked.any() or expected is None or found is None:
         return None
     over = OverSteps(report)
-    (believed, _), (measured, _), (curves, ticks) = over.believed, over.measured, over.drawn
+    (believed, without), (measured, band), (steps, ticks) = over.believed, over.measured, over.drawn
     now, base = off(found.error, found.unit), off(found.without, found.unit)
     labels = found.unit == LABELS_WRONG
     somebody, people = report.called["somebody"], report.called["people"]
@@ -185,16 +188,22 @@ def error(report: ReleaseReport) -> Figure | None:
     heading = f"{where}: expected {now} off"
     heading = heading.replace(" off", "") if labels else heading
     finding = f"{heading}; {base} without the file."
+    x = steps + 0.5
+    lines = [charts.Line(np.stack([x, believed[steps]], axis=1), "expected of these rows", "other")]
+    if measured is not None:
+        known = None if band is None else np.column_stack([x, band[steps]])[~np.isnan(band[steps]).any(axis=1)]
+        lines.append(charts.Line(np.stack([x, measured[steps]], axis=1), "measured", "main", known))
+    reference = charts.Line(np.stack([x, without[steps]], axis=1), f"without the file {base}", "faint")
+    asked = [step + 0.5 for step in over.asked if steps[0] <= step <= steps[-1]]
     drawings = [
-        charts.error_chart(curves, width, found.unit, ticks, f"without the file {base}", finding)
-        for width in charts.WIDTHS
+        charts.line_chart(lines, reference, width, found.unit, ticks, finding, asked=asked) for width in charts.WIDTHS
     ]
     caption = f"Expected: by a reader who believes the model, of {report.rows_told}. "
     if measured is not None and report.truth is not None:
         whose = "simulated" if report.truth.simulated else "real"
         caption = f"Measured on the {whose} {people}. Dashed, and all that a public page has: expected of "
         caption += f"{report.rows_told}. "
-        caption += "Band: 8 of 10 rows. " * (curves.band is not None)
+        caption += "Band: 8 of 10 rows. " * (band is not None)
     caption += over.left_out
     caption += "×: an answer." * bool(over.asked)
     columns = [believed] if measured is None else [believed, measured]
@@ -218,8 +227,9 @@ def nights(report: ReleaseReport) -> Figure | None:
     per = "" if promise is None else words.over_words(promise)
     own = "this file" if promise is None else f"{in_short(promise.exact)} {per} (this file)"
     lines = [(own, "main", stays)]
-    if prospects.smaller is not None:
-        lines.append((f"{in_short(prospects.smaller[0])} {per}", "other", prospects.smaller[1]))
+    for less in prospects.ladder:
+        if promise is not None and less.schedule.promise.exact == _SMALLER * promise.exact and less.stays.found:
+            lines.append((f"{in_short(less.schedule.promise.exact)} {per}", "other", less.stays))
     if prospects.unlimited is not None:
         lines.append(("an answer at every step", "faint", prospects.unlimited))
     people, who = report.called["people"], report.called["who"]
@@ -266,45 +276,51 @@ def _nights(
 ) -> Figure:
     """What is found of who stays: of (name, style, stays) a line each."""
     _, _, first = stays[0]
-    lines = [charts.Line(one.told, name, style) for name, style, one in stays if one.told]
-    inside = space.unmerged.cell if space is not None and isinstance(space.unmerged, Grid) else None
+    known = [(name, style, one.told) for name, style, one in stays if one.told]
+    inside = space.unmerged.cell if space is not None and isinstance(space.unmerged, Grid) else 0.0
     who, base = stay_words(unit), off(first.without, unit)
     heading = f"{who[0].upper()}{who[1:]}: {ends}"
-    drawings = [
-        charts.log_chart(
-            lines, width, unit, f"{heading}; {base} without the file.", (first.without, f"without the file {base}"),
-            lambda days: plural(int(days), first.what), inside=inside,
-        )
-        for width in charts.WIDTHS
-    ]  # fmt: skip
-    numbers = [dict(line.points) for line in lines]
+    finding = f"{heading}; {base} without the file."
+    drawings = _log_charts(known, unit, finding, first.without, first.what, inside=inside)
+    numbers = [dict(points) for _, _, points in known]
     rows = [
         [str(after), *(_number(one.get(after, np.nan)) for one in numbers)]
         for after in sorted({after for one in numbers for after in one})
     ]
-    columns = [f"{first.what}s", *(line.name + f", {unit}" * bool(unit) for line in lines)]
+    columns = [f"{first.what}s", *(name + f", {unit}" * bool(unit) for name, _, _ in known)]
     return Figure("stays", heading, drawings, caption, columns, rows)
+
+
+def _log_charts(
+    lines: Sequence[tuple[str, str, Sequence[tuple[float, float]]]],
+    unit: str,
+    finding: str,
+    without: float,
+    called: str,
+    **marks: Any,
+) -> list[Drawing]:
+    """Errors by a number of what is ``called`` so: of (name, style, points) a line each."""
+    ends = sorted({x for _, _, points in lines for x, _ in points})
+    ticks = [(ends[0], plural(int(ends[0]), called) if called else f"budget {ends[0]:g}")]
+    ticks += [(end, f"{end:g}") for end in ends[1:]]
+    drawn = [charts.Line(points, name, style) for name, style, points in lines]
+    base = charts.Line([(ends[0], without), (ends[-1], without)], f"without the file {off(without, unit)}", "faint")
+    return [charts.line_chart(drawn, base, width, unit, ticks, finding, log=True, **marks) for width in charts.WIDTHS]
 
 
 def ladder(plan: SchedulePlan) -> Figure:
     """The expected errors of all schedules that were tried, by their number of releases; the chosen one has a ring."""
     rows, unit, total = plan.ladder, plan.unit, in_short(plan.schedule.promise.exact)
     lines = [
-        charts.Line([(row.releases, row.smoothed) for row in rows], "expected, of the whole file", "main"),
-        charts.Line([(row.releases, row.online) for row in rows], "as it is released", "other"),
+        ("expected, of the whole file", "main", [(float(row.releases), row.smoothed) for row in rows]),
+        ("as it is released", "other", [(float(row.releases), row.online) for row in rows]),
     ]
     error, base = off(plan.expected_error, unit), off(plan.without, unit)
     heading = f"A budget of {total}: {error} {_off(unit)}expected over {plan.over} ({base} without the file)"
     caption = f"Ring: the schedule that was chosen, {plan.chosen.releases} × {in_short(plan.chosen.epsilon)}"
     caption += ", of least error as it is released." if plan.schedule.kind == "paced" else "."
     ring = float(plan.chosen.releases), plan.expected_error
-    drawings = [
-        charts.log_chart(
-            lines, width, unit, heading, (plan.without, f"without the file {base}"),
-            lambda count: plural(int(count), "release"), ring=ring,
-        )
-        for width in charts.WIDTHS
-    ]  # fmt: skip
+    drawings = _log_charts(lines, unit, heading, plan.without, "release", ring=ring)
     numbers = [[str(row.releases), in_short(row.epsilon), _number(row.online), _number(row.smoothed)] for row in rows]
     columns = ["releases", "epsilon of each", "error as it is released", "error of the whole file"]
     return Figure("ladder", heading, drawings, caption, columns, numbers)
@@ -315,26 +331,19 @@ def ladder_of_plans(plans: Sequence[SchedulePlan]) -> Figure:
     plans = sorted(plans, key=lambda plan: plan.schedule.promise.exact)
     unit, stays = plans[0].unit, plans[0].stays
     totals = [in_short(plan.schedule.promise.exact) for plan in plans]
-    lines = [("where somebody is", "main", [plan.expected_error for plan in plans])]
+    x = [float(plan.schedule.promise.exact) for plan in plans]
+    lines = [("where somebody is", "main", list(zip(x, (plan.expected_error for plan in plans), strict=True)))]
     known = [after for after, _ in stays.told]
     if stays.found and all([after for after, _ in plan.stays.told] == known for plan in plans):
-        ends = {0: "other", len(known) - 1: "faint"}
-        lines += [
-            (f"{stay_words(unit)}, {after_words(stays.what, known[at])}", style, [p.stays.told[at][1] for p in plans])
-            for at, style in ends.items()
-        ]
-    x = [float(plan.schedule.promise.exact) for plan in plans]
-    drawn = [charts.Line(list(zip(x, errors, strict=True)), name, style) for name, style, errors in lines]
+        for at, style in {0: "other", len(known) - 1: "faint"}.items():
+            name = f"{stay_words(unit)}, {after_words(stays.what, known[at])}"
+            lines.append((name, style, list(zip(x, (plan.stays.told[at][1] for plan in plans), strict=True))))
     gives = " to ".join(dict.fromkeys(off(plan.expected_error, unit) for plan in (plans[0], plans[-1])))
     budgets = " to ".join(dict.fromkeys((totals[0], totals[-1])))
     heading = f"A budget of {budgets}: {gives} {_off(unit)}expected over {plans[0].over}"
-    base = plans[0].without, f"without the file {off(plans[0].without, unit)}"
-    drawings = [
-        charts.log_chart(drawn, width, unit, heading, base, lambda total: f"budget {total:g}")
-        for width in charts.WIDTHS
-    ]
-    numbers = [[total, *(_number(line.points[at][1]) for line in drawn)] for at, total in enumerate(totals)]
-    return Figure("ladder", heading, drawings, "", ["budget", *(line.name for line in drawn)], numbers)
+    drawings = _log_charts(lines, unit, heading, plans[0].without, "")
+    numbers = [[total, *(_number(points[at][1]) for _, _, points in lines)] for at, total in enumerate(totals)]
+    return Figure("ladder", heading, drawings, "", ["budget", *(name for name, _, _ in lines)], numbers)
 
 
 def _off(unit: str) -> str:
@@ -360,7 +369,7 @@ def strip(report: ReleaseReport) -> Figure | None:
     names = list(report.space.names)
     of = plural(len(chosen), report.called["noun"], report.called["people"])
     finding = f"What a reader believes of {of}, step by step."
-    ticks = shown.shared_ticks(chosen, 1 + max(own[-1] for own in places))
+    ticks = shown.ticks(chosen, 1 + max(own[-1] for own in places))
     pitch = min(_STRIP_HIGH, max(_STRIP, (ROOM - AROUND) / len(strips)))
     colours = colours_of(report)
     drawings = [charts.strips(strips, names, width, pitch, ticks, finding, colours) for width in charts.FIRST_WIDTHS]
@@ -378,14 +387,23 @@ def strip(report: ReleaseReport) -> Figure | None:
     return Figure("people", heading, drawings, caption, columns, rows)
 
 
-def _named(report: ReleaseReport) -> IntArray:
-    """The labels that were published (n,)."""
-    return np.asarray(report.rows.z[report.rows.asked, 0], dtype=np.int64)
+def _often(report: ReleaseReport) -> list[int]:
+    """The labels, those that were published most often first."""
+    return charts.commonest(report.space.names, np.asarray(report.rows.z[report.rows.asked, 0], dtype=np.int64))
 
 
 def colours_of(report: ReleaseReport) -> list[int]:
-    """The number of each label's colour."""
-    return charts.colours_of(report.space.names, _named(report))
+    """The number of each label's colour; of too many labels those published most often have one of their own.
+
+    All others share the last. By the order of names alone the commonest label may be one of these.
+    """
+    n = report.space.n_states
+    if n <= len(LABELS):
+        return list(range(n))
+    found = [len(LABELS) - 1] * n
+    for colour, label in enumerate(_often(report)[: len(LABELS) - 1]):
+        found[label] = colour
+    return found
 
 
 def people(report: ReleaseReport) -> list[Figure]:
@@ -399,13 +417,13 @@ def people(report: ReleaseReport) -> list[Figure]:
     for person in chosen:
         at = np.flatnonzero(report.rows.asked[person.rows])
         answers.append(np.stack([at, report.rows.z[person.rows[at], 0]], axis=1).astype(np.float64))
-    scale = charts.Scale.of(believed, [crosses[:, 1] for crosses in answers])
+    scale = charts.shared_scale(believed, [crosses[:, 1] for crosses in answers])
     first = min(len(chosen), ON_FIRST)
     tall = min(_HIGH, max(_LOW, ROOM / first - AROUND))
     drawn = []
     for number, (person, band, crosses) in enumerate(zip(chosen, believed, answers, strict=True)):
         assert person.guess is not None
-        guess, ticks = person.guess[:, 0], shown.row_ticks(person)
+        guess, ticks = person.guess[:, 0], shown.ticks([person], len(person.rows))
         finding = f"{person.name}: the published answers and what a reader believes, over the steps."
         widths, height = (charts.FIRST_WIDTHS, tall) if number < first else (charts.WIDTHS, _LOW)
         drawings = [charts.band_chart(band, guess, crosses, scale, width, height, ticks, finding) for width in widths]
@@ -433,19 +451,19 @@ def share_charts(report: ReleaseReport) -> list[tuple[str, Drawing]]:
     pair, colours = (ends[0], ends[1] if len(times) > 1 else ""), colours_of(report)
     drawn = []
     # In their order; of many those that were published most often.
-    for label in sorted(charts.commonest(names, _named(report))[:SHARES]):
-        middle, low, high = np.array([[one.share[label], one.low[label], one.high[label]] for one in shares]).T
-        last = f"{100 * float(np.clip(middle[-1], 0, 1)):.0f} %"
+    for label in sorted(_often(report)[:SHARES]):
+        parts = np.array([[one.share[label], one.low[label], one.high[label]] for one in shares])
+        last = f"{100 * float(np.clip(parts[-1, 0], 0, 1)):.0f} %"
         finding = f"Share of {people} with {names[label]}, corrected for the noise: {last} at the last answer."
-        drawing = charts.share_chart(times, middle, low, high, colours[label], pair, finding)
+        drawing = charts.share_chart(times, parts, colours[label], pair, finding)
         drawn.append((names[label], drawing))
     return drawn
 
 
-def share_rows(report: ReleaseReport, times: int | None = None) -> list[tuple[str, str, str, str]]:
-    """The shares in numbers: when, label, share, interval; of all labels, at so many ``times``."""
+def share_rows(report: ReleaseReport) -> list[tuple[str, str, str, str]]:
+    """The shares in numbers: when, label, share, interval; of all labels."""
     rows, names, year = [], report.space.names, words.several_years(report)
-    for share in report.shares[:times]:
+    for share in report.shares:
         when = f"step {share.when:,}"
         if report.rows.time is not None:
             local = report.local(share.when)

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report import words
-from dphmm.report.beliefs import Cells
+from dphmm.report.beliefs import Cells, Levels
 from dphmm.report.content import Person, ReleaseReport, rounded_down
 from dphmm.report.svg import Drawing, number
 from dphmm.statement.sentences import length
@@ -26,8 +26,8 @@ from dphmm.types import FloatArray, IntArray
 SIDE = 500.0
 #: Room between the edge of a picture and the map: marks at the map's edge are whole, those beyond it are drawn there.
 INSIDE = 12.0
-#: How far a word that a mark lies on moves at a time, how often, and what it keeps clear of a mark's middle.
-_MOVE, _MOVES, _OFF_MARKS = 32.0, 7, 10.0
+#: Around a map: degrees and the scale bar, whose letters are larger on a phone.
+MARGIN = 20.0
 _CROSS = 14.0
 #: The outline of the cells that states have is drawn where it has no more sides.
 _MOST_SIDES = 400
@@ -36,15 +36,8 @@ _BAR = 0.24
 _LINES = 4
 _HAIR = 0.8
 _LETTER = 7.5
-#: How much larger words of a map are on a phone (page.css).
-_ON_PHONE = 17 / 12.5
-#: Between two degrees, whose letters are larger on a narrow page.
-_APART = 30.0
-#: The base of the longitudes along the upper edge.
-_TOP = 17.0
-#: How far names above each other are apart.
-_LINE = 15.0
-_LEVELS = ((1, "b95"), (2, "b80"), (3, "b50"))
+#: Half a degree's room along the edge, and how far names above each other are apart.
+_DEGREE, _LINE = 42.0, 15.0
 
 
 @dataclass(frozen=True)
@@ -80,7 +73,10 @@ def view_of(report: ReleaseReport, side: float = SIDE) -> View:
 
 
 def ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
-    """Land, water, roads, zones; where there is no backdrop, lines of longitude and latitude with their degrees."""
+    """Land, water, roads, zones; where there is no backdrop, lines of longitude and latitude with their degrees.
+
+    Names of places, degrees and the scale bar are on maps with a margin.
+    """
     drawing.frame(0, 0, view.side, view.side, "land")
     drawing.shapes = partial(shapes_below, report)
     if not _without_backdrop(report) or _zones(report):
@@ -88,9 +84,13 @@ def ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
         ratio, right, down = view.scale / base.scale, base.west - view.west, view.north - base.north
         moved = f"translate({number(right * view.scale)} {number(down * view.scale)}) scale({ratio:.6g})"
         drawing.raw(f'<use href="#backdrop" transform="{moved}"/>')
+    wide, side = drawing.margin, number(view.side)
+    if wide:
+        # Shapes end with the map.
+        whole = number(view.side + 2 * wide)
+        drawing.path(f"M-{wide} -{wide}h{whole}v{whole}h-{whole}ZM0 0v{side}h{side}v-{side}Z", "paper")
     if _without_backdrop(report) and isinstance(report.space, MapSpace):
-        for line, _, _ in _graticule(view, report.space):
-            drawing.line(line, "graticule")
+        _graticule(drawing, view, report.space)
 
 
 def shapes_below(report: ReleaseReport) -> Markup:
@@ -119,9 +119,8 @@ def _without_backdrop(report: ReleaseReport) -> bool:
     return not (report.backdrop.water or report.backdrop.roads)
 
 
-def _graticule(view: View, space: MapSpace) -> list[tuple[FloatArray, str, int]]:
-    """Lines of longitude (0) and latitude (1) across a picture, and their degrees."""
-    found: list[tuple[FloatArray, str, int]] = []
+def _graticule(drawing: Drawing, view: View, space: MapSpace) -> None:
+    """Lines of longitude and latitude across a map, and in its margin their degrees."""
     corners = np.array(
         [[view.west, view.north - view.side / view.scale], [view.west + view.side / view.scale, view.north]]
     )
@@ -133,11 +132,17 @@ def _graticule(view: View, space: MapSpace) -> list[tuple[FloatArray, str, int]]
     for low, high, across, marks in ((west, east, 0, "EW"), (south, north, 1, "NS")):
         step = rounded_down((high - low) / _LINES)
         digits = max(0, -math.floor(math.log10(step) + 1e-9))
+        last = -math.inf
         for value in np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step:
-            at = view(space.projection.to_metres(lat, value) if across == 0 else space.projection.to_metres(value, lon))
-            ends = [[at[0], 0], [at[0], view.side]] if across == 0 else [[0, at[1]], [view.side, at[1]]]
-            found.append((np.array(ends), _degrees(value, digits, marks), across))
-    return found
+            place = (lat, value) if across == 0 else (value, lon)
+            at = float(view(space.projection.to_metres(*place))[across])
+            drawing.line([[at, 0], [at, view.side]] if across == 0 else [[0, at], [view.side, at]], "graticule")
+            if drawing.margin and _DEGREE < at < view.side - _DEGREE and abs(at - last) > 2 * _DEGREE:
+                last = at
+                turned = f"translate(-6 {number(at)}) rotate(-90)" if across else f"translate({number(at)} -6)"
+                drawing.raw(f'<g transform="{turned}">')
+                drawing.text(0, 0, _degrees(value, digits, marks), "degree", "middle")
+                drawing.raw("</g>")
 
 
 def _degrees(value: float, digits: int, marks: str) -> str:
@@ -146,60 +151,29 @@ def _degrees(value: float, digits: int, marks: str) -> str:
     return f"{abs(shown):.0f}°" if shown in (0.0, -180.0) else f"{abs(shown):.{digits}f}° {marks[int(shown < 0)]}"
 
 
-def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport, marks: FloatArray) -> None:
-    """Names of places, or degrees, which keep clear of the scale bar; and the scale bar.
-
-    Degrees move along their line, and the bar along the edge, off ``marks`` (k, 2). The script of the page does so too.
-    """
+def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None:
+    """Names of places that do not lie on each other, which the script keeps off marks; and the scale bar."""
     bar = rounded_down(view.side / view.scale * _BAR)
-    told = words.far(bar) if report.on_map else f"{bar:g}"
-    right, bottom, width = view.side - 22, view.side - INSIDE - 22, bar * view.scale
-    named = [(name, *view(np.array([x, y])).tolist(), "place") for name, x, y in report.backdrop.names]
-    if _without_backdrop(report) and isinstance(report.space, MapSpace):
-        for line, degrees, across in _graticule(view, report.space):
-            # Longitudes along the upper edge: the scale bar lies at the lower one.
-            x, y = (line[0, 0] + 4, _TOP) if across == 0 else (4.0, line[0, 1] - 4)
-            named.append((degrees, float(x), float(y), "degree"))
+    _scale(drawing, view, bar * view.scale, words.far(bar) if report.on_map else f"{bar:g}")
     taken: list[tuple[float, float, float]] = []
-    for name, x, y, style in named:
-        if style == "place" and 0 < x < view.side and 0 < y < view.side:
+    for name, *place in report.backdrop.names:
+        x, y = view(np.array(place)).tolist()
+        if 0 < x < view.side and 0 < y < view.side:
             drawing.circle([x, y], 2.5, "place-dot")
+        wide = len(name) * _LETTER
         # A name ends at its place where it would be cut otherwise.
-        before = style == "place" and x + 6 + len(name) * _LETTER > view.side
-        at, low = (x - 6 if before else x + 6 if style == "place" else x), y + 4 * (style == "place")
-        apart = _APART if style == "degree" else 0.0
-        # On a phone letters are larger, and a degree that is cut tells nothing.
-        wide = len(name) * _LETTER * (_ON_PHONE if style == "degree" else 1)
-        first, last = (at - wide, at) if before else (at, at + wide)
-        beside_bar = last > right - width - 30 and low > bottom - 30
-        free = all(last + apart < left or first > end + apart or abs(low - other) > _LINE for left, end, other in taken)
-        if first > 0 and last < view.side and 14 < low < view.side - 4 and free and not beside_bar:
-            taken.append((first, last, low))
-            if style == "degree":
-                way = (0, 1) if low == _TOP else (1, 0)
-                drawing.raw(_gives_way((first, low - 12, last, low + 4), way, marks))
-            drawing.text(at, low, name, style, "end" if before else "start")
-            drawing.raw("</g>" * (style == "degree"))
-    drawing.raw(_gives_way((right - width - 6, bottom - 20, right + 6, bottom + 6), (-1, 0), marks))
-    _scale(drawing, right, bottom, width, told)
-    drawing.raw("</g>")
+        before = x + 6 + wide > view.side
+        first, low = x - 6 - wide if before else x + 6, y + 4
+        free = all(first + wide < left or first > end or abs(low - other) > _LINE for left, end, other in taken)
+        if 0 < first < view.side - wide and 14 < low < view.side - 4 and free:
+            taken.append((first, first + wide, low))
+            drawing.text(x - 6 if before else x + 6, low, name, "place", "end" if before else "start")
 
 
-def _gives_way(box: tuple[float, float, float, float], way: tuple[int, int], marks: FloatArray) -> str:
-    """The start of a group of words in a box (left, top, right, bottom), moved along a way until no mark is on it."""
-    name = {(0, 1): "down", (1, 0): "right", (-1, 0): "left"}[way]
-    for move in range(_MOVES):
-        low = np.array(box[:2]) + move * _MOVE * np.array(way) - _OFF_MARKS
-        high = np.array(box[2:]) + move * _MOVE * np.array(way) + _OFF_MARKS
-        if not ((low < marks) & (marks < high)).all(axis=1).any():
-            x, y = (number(move * _MOVE * part) for part in way)
-            return f'<g class="gives {name}"' + f' transform="translate({x} {y})"' * (move > 0) + ">"
-    return f'<g class="gives {name}">'
-
-
-def _scale(drawing: Drawing, right: float, bottom: float, width: float, told: str) -> None:
-    """A bar of ``width`` picture units that ends at ``right``, with its length above."""
-    drawing.text(right - width / 2, bottom - 7, told, "scale", "middle")
+def _scale(drawing: Drawing, view: View, width: float, told: str) -> None:
+    """A bar of ``width`` picture units below a map, with its length beside it."""
+    right, bottom = view.side, view.side + 11
+    drawing.text(right - width - 8, bottom + 4, told, "scale", "end")
     drawing.path(f"M{number(right - width)} {number(bottom - 4)}v8m0-4h{number(width)}m0-4v8", "scalebar")
 
 
@@ -207,12 +181,18 @@ def shape(view: View, cells: Cells, chosen: IntArray) -> str:
     """The path of some cells, a hair apart."""
     parts = []
     for cell in chosen.tolist():
-        corners = view(cells.corners(cell))
+        corners = view(cells.rings[cell])
         middle = corners.mean(axis=0)
         across = float(np.abs(corners - middle).max()) or 1.0
         corners = middle + (corners - middle) * max(0.5, 1 - _HAIR / 2 / across)
         parts.append("M" + "L".join(f"{number(x)} {number(y)}" for x, y in corners) + "Z")
     return "".join(parts)
+
+
+def _shades(drawing: Drawing, view: View, cells: Cells, level: IntArray | Levels) -> None:
+    """The cells of level 1, 2 and 3."""
+    for number_, style in enumerate(("b95", "b80", "b50"), 1):
+        drawing.path(shape(view, cells, np.flatnonzero(level == number_)), style)
 
 
 def draw_marks(drawing: Drawing, view: View, report: ReleaseReport, row: int) -> None:
@@ -227,23 +207,11 @@ def draw_marks(drawing: Drawing, view: View, report: ReleaseReport, row: int) ->
         drawing.cross(at, _CROSS, "cross" + " beyond" * bool(beyond))
 
 
-def _marked(view: View, report: ReleaseReport, person: Person, at: int) -> FloatArray:
-    """Where the marks (k, 2) of a row of a person are in the picture."""
-    row, found = int(person.rows[at]), []
-    if report.rows.asked[row]:
-        found.append(report.rows.z[row][:2])
-    if report.truth is not None and not np.isnan(report.truth.places[row]).any():
-        found.append(report.truth.places[row])
-    if person.guess is not None:
-        found.append(person.guess[at][:2])
-    return view.kept(view(np.array(found).reshape(-1, 2)))[0]
-
-
 def one_step(report: ReleaseReport, person: Person, at: int, side: float, finding: str, *, small: bool) -> Drawing:
     """The map of one step of a person: ``at`` counts its rows."""
     assert report.cells is not None
     cells, view = report.cells, view_of(report, side)
-    drawing = Drawing(side, side, finding, "map", scales=True)
+    drawing = Drawing(side, side, finding, "map", scales=True, margin=0 if small else MARGIN)
     ground(drawing, view, report)
     answers, edge = report.rows.z[report.rows.asked][:, :2], _edge(cells)
     if edge:
@@ -252,11 +220,10 @@ def one_step(report: ReleaseReport, person: Person, at: int, side: float, findin
         (left, bottom), (right, top) = view(cells.low), view(cells.high)
         drawing.frame(left, top, right - left, bottom - top, "model-box")
     if person.levels is not None:
-        for level, style in _LEVELS:
-            drawing.path(shape(view, cells, np.flatnonzero(person.levels[at] == level)), style)
+        _shades(drawing, view, cells, person.levels[at])
         drawing.segments(((view(a), view(b)) for a, b in cells.outline(np.flatnonzero(person.levels[at]))), "outline")
     if not small:
-        names_and_scale(drawing, view, report, _marked(view, report, person, at))
+        names_and_scale(drawing, view, report)
     # Above the names along the edge, where answers beyond the map are.
     draw_marks(drawing, view, report, int(person.rows[at]))
     if person.guess is not None:
@@ -268,7 +235,7 @@ def one_step(report: ReleaseReport, person: Person, at: int, side: float, findin
 def _edge(cells: Cells) -> list[tuple[FloatArray, FloatArray]]:
     """The outline of the cells that states have, where these are some of a grid's; none where that is too long."""
     own = np.unique(cells.of)
-    edge = cells.outline(own) if not cells.rings and len(own) < len(cells) else []
+    edge = cells.outline(own) if len(own) < len(cells) else []
     return edge if len(edge) <= _MOST_SIDES else []
 
 
@@ -294,7 +261,7 @@ def covered_set(
     """The cells that the policy joins to one, and the distance that is covered (``metres``) as the scale."""
     near = np.setdiff1d(policy.neighbors(state), [state]).astype(np.int64)
     view = around(cells, space, policy, state)
-    drawing = Drawing(SIDE, SIDE, finding, "map", scales=True)
+    drawing = Drawing(SIDE, SIDE, finding, "map", scales=True, margin=MARGIN)
     if report is None:
         drawing.frame(0, 0, SIDE, SIDE, "land")
         drawing.path(shape(view, cells, np.unique(cells.of)), "any-cell")
@@ -303,7 +270,7 @@ def covered_set(
     drawing.path(shape(view, cells, np.unique(cells.of[near])), "joined")
     drawing.path(shape(view, cells, cells.of[[state]]), "chosen")
     if metres:
-        _scale(drawing, SIDE - 24, SIDE - 22, metres * view.scale, length(metres))
+        _scale(drawing, view, metres * view.scale, length(metres))
     return drawing
 
 
@@ -313,7 +280,5 @@ def by_hour(report: ReleaseReport, people: FloatArray, steps: tuple[float, float
     view = view_of(report, SIDE / 2)
     drawing = Drawing(view.side, view.side, finding, "map", scales=True)
     ground(drawing, view, report)
-    level = sum((people >= step).astype(np.int64) for step in steps)
-    for number_, style in _LEVELS:
-        drawing.path(shape(view, report.cells, np.flatnonzero(level == number_)), style)
+    _shades(drawing, view, report.cells, np.asarray(sum((people >= step).astype(np.int64) for step in steps)))
     return drawing

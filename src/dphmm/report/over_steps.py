@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from dphmm._cached import cached_property
-from dphmm.report.charts import Curves
 from dphmm.report.content import ReleaseReport
 from dphmm.report.shown import DAY
 from dphmm.statement.sentences import clock
@@ -80,7 +79,7 @@ class OverSteps:
         drawn = self._place[at] < self.n
         at, spreads = at[drawn], spreads[drawn]
         place = self._place[at]
-        alone = np.full(len(at), np.nan) if self.report.alone is None else self.report.alone[at]
+        alone = self.report.alone[at]
         with np.errstate(invalid="ignore"):
             rows = np.bincount(place, minlength=self.n)
             expected, without = (np.bincount(place, one, minlength=self.n) / rows for one in (spreads, alone))
@@ -110,25 +109,15 @@ class OverSteps:
         return asked if len(asked) <= self.n // 2 else []
 
     @cached_property
-    def drawn(self) -> tuple[Curves, list[tuple[float, str]]]:
-        """The curves, and the ticks of their axis; a file of less than a block is drawn over its own steps."""
-        (believed, without), (measured, band) = self.believed, self.measured
-        ticks, part, known = self._ticks, slice(0, self.n), np.flatnonzero(~np.isnan(believed))
-        if 0 < len(known) < self.n:
-            part = slice(int(known[0]), int(known[-1]) + 1)
-            length = part.stop - part.start
-            room = TICKS_APART * length
-            inner = [(tick - part.start, name) for tick, name in ticks if part.start + room <= tick <= part.stop - room]
-            ticks = [(0.0, self.name(part.start)), *inner, (float(length), self.name(part.stop - 1))]
-        curves = Curves(
-            believed[part],
-            None if measured is None else measured[part],
-            None if band is None else band[part],
-            without[part],
-            "expected of these rows",
-            [place - part.start for place in self.asked if part.start <= place < part.stop],
-        )
-        return curves, ticks
+    def drawn(self) -> tuple[IntArray, list[tuple[float, str]]]:
+        """The steps that are drawn, and the ticks of their axis; a file of less than a block is over its own steps."""
+        known = np.flatnonzero(~np.isnan(self.believed[0]))
+        if not 0 < len(known) < self.n:
+            return np.arange(self.n), self._ticks
+        first, last = int(known[0]), int(known[-1])
+        room = TICKS_APART * (last + 1 - first)
+        inner = [(tick, name) for tick, name in self._ticks if first + room <= tick <= last + 1 - room]
+        return np.arange(first, last + 1), [(float(first), self.name(first)), *inner, (last + 1.0, self.name(last))]
 
     @property
     def _ticks(self) -> list[tuple[float, str]]:

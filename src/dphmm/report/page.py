@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from shlex import quote as quoted
 from typing import Any
@@ -24,21 +24,19 @@ from dphmm.choose.planning import AFTER, STAYERS
 from dphmm.choose.schedule_plan import Stays
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import is_reference
-from dphmm.report import charts, figures, maps, words
+from dphmm.report import figures, maps, words
 from dphmm.report.beliefs import written
 from dphmm.report.content import Person, ReleaseReport
-from dphmm.report.over_steps import TICKS_APART, OverSteps
+from dphmm.report.over_steps import OverSteps
 from dphmm.report.palette import LABELS, css
-from dphmm.report.shown import DAY, Shown
-from dphmm.report.svg import Drawing, Figure, figure_style
+from dphmm.report.shown import Shown
+from dphmm.report.svg import Figure, figure_style
 from dphmm.statement import sentences
 from dphmm.statement.doubt import doubt
-from dphmm.statement.parts import member
 from dphmm.statement.sentences import (
     PHRASES,
     UNIT_GAP,
     by_chance,
-    clock,
     counted,
     epsilon_words,
     functions_of,
@@ -49,23 +47,17 @@ from dphmm.statement.story import Bound, after_words, stay_words
 from dphmm.statement.verdict import WARNS
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
-from dphmm.types import FloatArray, IntArray
+from dphmm.types import FloatArray
 
 #: An option of the command line.
 _OPTION = re.compile(r"--[a-z]+(-[a-z]+)*")
 _BLANKS = re.compile(r"[ \n]+")
 #: A number with its unit.
 _FIGURE = re.compile(r"[0-9][0-9,.]*( k?m| %| of 100)?(?![0-9])")
-#: What may stand in a style rule, of a statement that anybody may have written; and what it is the hash of.
-_SHA256, _RELEASED = re.compile(r"[0-9a-f]{64}"), "the released file"
 #: In place of a figure that takes too many plans.
 _NOT_COMPUTED = "not computed"
 #: The longest parameter of a policy that is told, in characters.
 _BRIEF = 40
-#: Shares in numbers.
-_SHARE_ROWS = 1200
-#: Quarters of a day that are named below the slider, in seconds.
-_QUARTERS = (6 * 3600, 12 * 3600, 18 * 3600)
 #: Mean width of the intervals of shares from which on they tell next to nothing.
 _TELLS_NOTHING = 0.5
 
@@ -75,7 +67,6 @@ def page(report: ReleaseReport) -> str:
     folder = files("dphmm.report").joinpath("templates")
     content = Content(report)
     style = css() + figure_style() + folder.joinpath("page.css").read_text(encoding="utf-8")
-    style += content.tick_style + content.print_style
     script = folder.joinpath("page.js").read_text(encoding="utf-8")
     given = {"c": content, "report": report, "style": style, "script": script, "policy": _policy(style, script)}
     return templates().get_template("page.html").render(**given) + "\n"
@@ -91,10 +82,12 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.filters |= {"line": line, "begin": begin, "prose": prose, "figure": figure, "exact": Fraction}
     environment.globals |= PHRASES | functions_of(sentences) | functions_of(words)
     environment.globals |= {
         "BLOCKS": sentences.BLOCKS,
+        "WARNS": WARNS,
         "LABELS_WRONG": LABELS_WRONG,
         "doubt": doubt,
         "STAYERS": STAYERS,
@@ -169,15 +162,20 @@ def _hash(text: str) -> str:
 
 
 class Content(Shown):
-    """Everything that the template prints, in the order of the page."""
+    """Everything that the template prints, in the order of the page: its figures, and more."""
+
+    def __init__(self, report: ReleaseReport) -> None:
+        super().__init__(report)
+        self.map, self.backdrop = figures.belief(report), maps.shapes_below(report)
+        self.error_figure, self.nights_figure = figures.error(report), figures.nights(report)
+        self.small_maps = figures.maps_of_day(report)
+        self.hour_maps = figures.maps_by_hour(report)
+        self.covered = figures.covered(report)
+        self.strip_figure = figures.strip(report)
+        self.line_figures = figures.people(report) if self.strip_figure is None else [self.strip_figure]
+        self.share_charts, self.share_rows = figures.share_charts(report), figures.share_rows(report)
 
     # -- the bar and the first screen ------------------------------------------------------------------------------
-
-    @property
-    def verdict(self) -> list[tuple[str, str]]:
-        """The judgement: what colours each sentence, and the sentence."""
-        told = self.report.story.verdict
-        return [("warns" if rule in WARNS else "says", line) for rule, line in zip(told.rules, told.lines, strict=True)]
 
     @property
     def bounds(self) -> list[tuple[str, Bound]]:
@@ -214,110 +212,14 @@ class Content(Shown):
     # -- the map and its slider ------------------------------------------------------------------------------------
 
     @cached_property
-    def map(self) -> Drawing | None:
-        """The map of the first step."""
-        figure = figures.belief(self.report)
-        return None if figure is None else figure.drawings[0]
-
-    @property
-    def backdrop(self) -> Markup:
-        """What lies under every map, once."""
-        shapes = maps.shapes_below(self.report)
-        return Markup(f'<svg class="backdrop" aria-hidden="true"><defs>{shapes}</defs></svg>') if shapes else shapes
-
-    @cached_property
-    def slider(self) -> Drawing | None:
-        """The believed spread of the first day, behind the slider."""
-        person = self.person
-        if person is None or person.spread is None or self.alone:
-            return None
-        drawing = Drawing(
-            500, 60, "How wide the belief is at each step of the day; crosses are answers.", "range", scales=True
-        )
-        asked = np.flatnonzero(self.report.rows.asked[person.rows[self.day]])
-        view = maps.view_of(self.report)
-        outlying = view.kept(view(self.report.rows.z[person.rows[self.day[asked]]][:, :2]))[1].tolist()
-        charts.draw_range(drawing, person.spread[self.day], asked.tolist(), outlying, 500 * self._places, 500.0)
-        return drawing
-
-    @property
-    def widest(self) -> str:
-        """How far off a reader expects to be where the curve of the first day is highest; empty without a curve."""
-        if self.slider is None:
-            return ""
-        assert self.person is not None
-        return self._widest(self.person, self.day)
-
-    def _widest(self, person: Person, day: IntArray) -> str:
-        return (
-            ""
-            if person.spread is None
-            else off(float(np.nanmax(person.spread[day], initial=0.0)), self.report.space.unit)
-        )
-
-    def _moments(self, person: Person) -> IntArray:
-        """When the rows of a person are: seconds since 1970, or steps."""
-        rows = self.report.rows
-        return rows.step[person.rows] if rows.time is None else rows.time[person.rows]
-
-    @property
-    def _stride(self) -> int:
-        """The least that lies between two rows of a person: one step of the slider."""
-        people = (self._moments(one) for one in self.report.persons if len(one.rows) > 1)
-        return min((int(np.diff(moments).min()) for moments in people), default=1)
-
-    @cached_property
-    def _places(self) -> FloatArray:
-        """Where the rows of the first day stand on the slider, from 0 to 1: by time, or by step."""
-        assert self.person is not None
-        passed = self._moments(self.person)[self.day]
-        return np.asarray((passed - passed[0]) / max(1, passed[-1] - passed[0]))
-
-    @cached_property
-    def slider_ticks(self) -> list[tuple[float, str]]:
-        """Words below the slider and where they stand, from 0 to 1: its ends, and quarters of the day between."""
-        assert self.person is not None
-        first, last = self.person.rows[self.day[[0, -1]]].tolist()
-        found = [(0.0, self.moment(first))]
-        if first == last:
-            return found
-        if self.report.rows.time is not None:
-            begins, ends = self.report.local(self.report.rows.time[[first, last]]).tolist()
-            for quarter in _QUARTERS:
-                place = (quarter - begins % DAY) / (ends - begins)
-                if found[-1][0] + TICKS_APART <= place <= 1 - TICKS_APART:
-                    found.append((place, clock(quarter)))
-        return [*found, (1.0, self.moment(last))]
-
-    @property
-    def tick_style(self) -> str:
-        """Where the words below the slider stand, as style rules: the page lets no element have a style of its own."""
-        if self.map is None or self.slider is None:
-            return ""
-        inner = list(enumerate(self.slider_ticks, 1))[1:-1]
-        return "".join(f".ends span:nth-child({number}){{left:{100 * place:.2f}%}}\n" for number, (place, _) in inner)
-
-    @property
-    def print_style(self) -> str:
-        """The file's hash at the foot of a printed page, as a style rule: the fold that has it is not printed."""
-        sha = str(member(self.report.statement, "file.sha256"))
-        if not _SHA256.fullmatch(sha):
-            return ""
-        return f'@media print{{footer p::after{{content:" SHA-256 of {_RELEASED}: {sha}."}}}}\n'
-
-    @cached_property
-    def data(self) -> str:
-        """What the script reads, as JSON that can stand inside a script element."""
-        text = json.dumps(self._document(), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-    def _document(self) -> dict[str, Any]:
+    def data(self) -> dict[str, Any]:
+        """What the script reads."""
         report = self.report
         if report.cells is None or self.map is None:
             return {}
         view, cells = maps.view_of(report), report.cells
         shape: dict[str, Any] = {"n": len(cells)}
-        if cells.rings:
+        if not cells.columns:
             shape["rings"] = [np.round(view(ring), 1).ravel().tolist() for ring in cells.rings]
         else:
             corner = view(cells.low)
@@ -327,13 +229,9 @@ class Content(Shown):
             "cells": shape,
             "side": maps.SIDE,
             "inside": maps.INSIDE,
-            "quarters": _QUARTERS,
-            "apart": TICKS_APART,
-            "stride": self._stride,
             "timed": report.rows.time is not None,
             "zone": report.clock_changes,
-            "unit": report.space.unit,
-            "first": [self.first_person, self.first_day, self.first_step - int(self.day[0])],
+            "first": [self.first_person, self.first[0], self.first[1] - int(self.day[0])],
             "people": [self._told(person, view) for person in report.persons],
         } | self._sets(view)
 
@@ -341,19 +239,20 @@ class Content(Shown):
         """A person for the script: days, times, answers, levels, spreads; the truth where it may be shown."""
         report, rows = self.report, person.rows
         asked = np.flatnonzero(report.rows.asked[rows])
-        moments = self._moments(person)
+        moments = report.rows.step[rows] if report.rows.time is None else report.rows.time[rows]
         told: dict[str, Any] = {
             "name": person.name,
-            "days": [[name, int(at[0]), len(at), self._widest(person, at)] for name, at in self.days(person)],
-            "t": [int(moments[0]), *_runs(np.diff(moments))],
+            "days": [[name, int(at[0]), len(at)] for name, at in self.days(person)],
+            "t": [int(moments[0]), *([gap, len(list(run))] for gap, run in groupby(np.diff(moments).tolist()))],
             "asked": asked.tolist(),
             "z": np.round(view(report.rows.z[rows[asked]][:, :2]), 1).ravel().tolist(),
         }
-        if person.levels is not None and person.spread is not None:
+        if person.levels is not None and person.guess is not None and person.spread is not None:
             told["levels"] = [written(row) for row in person.levels]
-            if person.guess is not None:
-                told["guess"] = np.round(view(person.guess[:, :2]), 1).ravel().tolist()
+            told["guess"] = np.round(view(person.guess[:, :2]), 1).ravel().tolist()
             told["spread"] = [float(f"{value:.3g}") for value in person.spread.tolist()]
+            widest = (float(np.nanmax(person.spread[at], initial=0.0)) for _, at in self.days(person))
+            told["widest"] = [off(value, report.space.unit) for value in widest]
             if report.truth is None:
                 told["expects"] = self._offs(person.spread)
         if report.truth is not None:
@@ -368,47 +267,29 @@ class Content(Shown):
 
     def _sets(self, view: maps.View) -> dict[str, Any]:
         """For each drawn cell those that the policy joins to it, where cells are states and not too many."""
-        policy, cells = self.report.one_policy, self.report.cells
-        if policy is None or cells is None or cells.joined != 1 or self.report.space.n_states > 2500:
+        report = self.report
+        policy, cells, n = report.one_policy, report.cells, report.space.n_states
+        if policy is None or cells is None or cells.joined != 1 or n > 2500:
             return {}
-        n = self.report.space.n_states
         near = [np.setdiff1d(policy.neighbors(state), [state]) for state in range(n)]
         if sum(map(len, near)) > 60_000:
             return {}
         patterns: dict[tuple[int, ...], int] = {}
         gaps = [tuple((cells.of[part] - cells.of[state]).tolist()) for state, part in enumerate(near)]
         of = [patterns.setdefault(gap, len(patterns)) for gap in gaps]
-        centre, inside = figures.central(self.report.space), np.full(len(cells), -1)
+        centre, inside = figures.central(report.space), np.full(len(cells), -1)
         inside[cells.of] = of
-        other = maps.around(cells, self.report.space, policy, centre)
+        other = maps.around(cells, report.space, policy, centre)
         corner = other(np.array([view.west, view.north]))
         return {
             "sets": [list(gap) for gap in patterns],
             "set": inside.tolist(),
             "centre": int(cells.of[centre]),
-            "called": words.cells_name(self.report),
+            "called": words.cells_name(report),
             "zoom": [other.scale / view.scale, float(corner[0]), float(corner[1])],
         }
 
     # -- evidence --------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def figures(self) -> list[Figure]:
-        """The charts, for the downloads."""
-        if not self.answered:
-            return []
-        made = (self.error_figure, self.nights_figure, *self.line_figures)
-        return [figure for figure in made if figure is not None]
-
-    @cached_property
-    def error_figure(self) -> Figure | None:
-        """How far off a reader is over the day."""
-        return figures.error(self.report)
-
-    @cached_property
-    def nights_figure(self) -> Figure | None:
-        """What is found of who stays at one place, by number of days or other blocks."""
-        return figures.nights(self.report)
 
     @property
     def per(self) -> str:
@@ -523,55 +404,12 @@ class Content(Shown):
         return any(row[4] not in ("", _NOT_COMPUTED) for row in self.ladder)
 
     @property
-    def beyond(self) -> bool:
-        """Whether an answer of the small maps lies beyond them."""
-        if self.person is None or self.report.cells is None:
-            return False
-        view = maps.view_of(self.report)
-        return bool(view.kept(view(self.report.rows.z[self.person.rows[self.asked], :2]))[1].any())
-
-    @cached_property
-    def small_maps(self) -> list[tuple[Drawing, str, str]]:
-        """A map for each answer of the first day: the map, when, how far off or how wide."""
-        return figures.maps_of_day(self.report)
-
-    @cached_property
-    def covered(self) -> Figure | None:
-        """The cells that are joined to one."""
-        return figures.covered(self.report)
-
-    @cached_property
-    def strip_figure(self) -> Figure | None:
-        """Labels: what a reader believes of some people, step by step."""
-        return figures.strip(self.report)
-
-    @cached_property
-    def share_charts(self) -> list[tuple[str, Drawing]]:
-        """Labels: the share of people with each, at each answer."""
-        return figures.share_charts(self.report)
-
-    @property
     def shares_drawn(self) -> str:
         """Of which labels the charts of shares are, where they are not of all."""
         names, most = self.report.space.names, figures.SHARES
         if len(names) <= most:
             return ""
         return f"{most} of {len(names):,} labels are drawn, those published most often; the numbers are of all."
-
-    @property
-    def share_rows(self) -> list[tuple[str, str, str, str]]:
-        """The shares in numbers: when, label, share, interval; of all labels, at as many times as have room."""
-        return figures.share_rows(self.report, self._times)
-
-    @property
-    def _times(self) -> int:
-        return max(1, _SHARE_ROWS // len(self.report.space.names))
-
-    @property
-    def shares_told(self) -> str:
-        """At how many times the numbers are, where they are not of all."""
-        n, times = self._times, len(self.report.shares)
-        return "" if n >= times else f", {'the first' if n == 1 else f'the first {n:,}'} of {times:,} times"
 
     @property
     def too_few(self) -> str:
@@ -593,11 +431,6 @@ class Content(Shown):
         return own if len(names) <= len(LABELS) else [*own[: len(LABELS) - 1], (len(LABELS) - 1, "other")]
 
     @cached_property
-    def line_figures(self) -> list[Figure]:
-        """People in charts, where there is no map: strips of labels, or a chart a person."""
-        return [self.strip_figure] if self.strip_figure is not None else figures.people(self.report)
-
-    @cached_property
     def beside_answers(self) -> list[Figure]:
         """What stands on the first screen where there is no map: people, and the error where they leave room."""
         if self.map is not None or not self.line_figures:
@@ -608,26 +441,6 @@ class Content(Shown):
         if error is None or taken + error.drawings[0].height > figures.ROOM:
             return first
         return [*first, error]
-
-    @cached_property
-    def error_below(self) -> Figure | None:
-        """The error over the day, where the first screen does not have it."""
-        return None if self.error_figure in self.beside_answers else self.error_figure
-
-    @property
-    def other_people(self) -> list[Figure]:
-        """Charts of people that the first screen does not have."""
-        return [figure for figure in self.line_figures if figure not in self.beside_answers]
-
-    @property
-    def to_find(self) -> bool:
-        """Whether there is more about what can be found than the first screen has."""
-        return not self.alone and bool(self.error_below or self.nights_figure or self.measured)
-
-    @cached_property
-    def hour_maps(self) -> tuple[list[tuple[Drawing, str]], str]:
-        """Where people are, by hour, and what the shades mean."""
-        return figures.maps_by_hour(self.report)
 
     @property
     def check_command(self) -> str:
@@ -668,29 +481,6 @@ class Content(Shown):
             ("randomness", s.randomness.sentence(whole=s)),
         ]
 
-    @cached_property
-    def hashes(self) -> list[tuple[str, str]]:
-        """What names the things that were used."""
-        s = self.report.statement
-        rows = [
-            ("states", s.space.sha256),
-            ("model", s.model.sha256),
-            ("policy", s.policy.sha256),
-            (f"plans, {s.plans.count:,}", s.plans.sha256),
-        ]
-        sha = member(s, "file.sha256")
-        return rows + ([("file", str(sha))] if sha else [])
-
-    @cached_property
-    def promises(self) -> list[str]:
-        """The statement's own sentences about the guarantee."""
-        s = self.report.statement
-        parts = ["schedule", "varied", "beginnings"]
-        if self.report.confirmed:
-            parts = ["sequence", *parts, "epsilon sum"]
-        sentences = [sentence for part in parts for name, sentence in s.rows() if name == part]
-        return [*s.promised, *s.covered, *sentences, *s.said("assumes")]
-
 
 def _first_and_last(stays: Stays, unit: str) -> tuple[str, str]:
     """The errors after the first and the last stay of a ladder; of a sequence there is one."""
@@ -698,12 +488,3 @@ def _first_and_last(stays: Stays, unit: str) -> tuple[str, str]:
     first = "not asked" if stays.found else _NOT_COMPUTED
     last = "" if stays.what == "sequence" or AFTER[-1] in {stay.after for stay in stays.found} else _NOT_COMPUTED
     return ends[0] if ends else first, ends[-1] if ends[1:] else last
-
-
-def _runs(gaps: IntArray) -> list[list[int]]:
-    """(gap, how often) of every run of equal gaps."""
-    if not len(gaps):
-        return []
-    starts = np.flatnonzero(np.diff(gaps, prepend=gaps[0] - 1))
-    counts = np.diff(starts, append=len(gaps))
-    return [[int(gaps[start]), int(count)] for start, count in zip(starts.tolist(), counts.tolist(), strict=True)]

@@ -54,13 +54,28 @@ class Shown:
 
     def _is_inside(self, person: Person) -> bool:
         """Whether what is believed at the step that is shown of a person, and its answer, is off the map's edge."""
-        cells, at = self.report.cells, self._step_of(person)
+        cells, (_, at) = self.report.cells, self._opening(person)
         if cells is None or person.levels is None:
             return False
         row = int(person.rows[at])
         answer = self.report.rows.z[row][:2]
         beyond = self.report.rows.asked[row] and bool(((answer < cells.low) | (answer > cells.high)).any())
         return not beyond and not person.levels[at][cells.at_edge].any()
+
+    def _opening(self, person: Person) -> tuple[int, int]:
+        """Which day and row of a person are shown first.
+
+        The day with most answers, of several the longest; its answer nearest to 14:00, else its first row.
+        """
+        days, asked, time = self.days(person), self.report.rows.asked[person.rows], self.report.rows.time
+        counts = [(int(asked[at].sum()), len(at)) for _, at in days]
+        day = counts.index(max(counts))
+        at = days[day][1]
+        answers = at[asked[at]]
+        if time is None or not len(answers):
+            return day, int([*answers, *at][0])
+        seconds = self.report.local(time[person.rows[answers]]) % DAY
+        return day, int(answers[np.argmin(np.abs(seconds - _FIRST))])
 
     @property
     def who_is_first(self) -> str:
@@ -72,21 +87,16 @@ class Shown:
         return "the first by name" + " who has an answer" * (self.first_person > 0)
 
     @cached_property
-    def day(self) -> IntArray:
-        """Which of the first person's rows are shown: the first day with most answers; of several the longest."""
+    def first(self) -> tuple[int, int]:
+        """The number of the day that is shown of this person, and which of the person's rows."""
         assert self.person is not None
-        return self.days(self.person)[self.first_day][1]
+        return self._opening(self.person)
 
     @cached_property
-    def first_day(self) -> int:
-        """The number of that day."""
+    def day(self) -> IntArray:
+        """Which of the first person's rows are of that day."""
         assert self.person is not None
-        return self._day_of(self.person)
-
-    def _day_of(self, person: Person) -> int:
-        asked = self.report.rows.asked[person.rows]
-        days = [(int(asked[at].sum()), len(at)) for _, at in self.days(person)]
-        return days.index(max(days))
+        return self.days(self.person)[self.first[0]][1]
 
     def days(self, person: Person) -> list[tuple[str, IntArray]]:
         """The days of a person, by name; without times all steps as one."""
@@ -102,33 +112,14 @@ class Shown:
     @cached_property
     def asked(self) -> list[int]:
         """The first person's rows of that day that have an answer."""
-        return [] if self.person is None else self._asked_of(self.person, self.day)
-
-    def _asked_of(self, person: Person, day: IntArray) -> list[int]:
-        return [int(at) for at in day[self.report.rows.asked[person.rows[day]]]]
-
-    @cached_property
-    def first_step(self) -> int:
-        """Which of the person's rows is shown: the answer nearest to 14:00, else the first row of the day."""
-        assert self.person is not None
-        return self._step_of(self.person)
-
-    def _step_of(self, person: Person) -> int:
-        day = self.days(person)[self._day_of(person)][1]
-        asked, time = self._asked_of(person, day), self.report.rows.time
-        if not asked:
-            return int(day[0])
-        if time is None:
-            return asked[0]
-        seconds = self.report.local(time[person.rows[asked]]) % DAY
-        return asked[int(np.argmin(np.abs(seconds - _FIRST)))]
+        return [] if self.person is None else self.day[self.report.rows.asked[self.person.rows[self.day]]].tolist()
 
     @property
     def shown_day(self) -> str:
         """Which day of the first person is shown; empty without times."""
         if self.person is None or self.report.rows.time is None:
             return ""
-        return f", {self.days(self.person)[self.first_day][0]}"
+        return f", {self.days(self.person)[self.first[0]][0]}"
 
     def moment(self, row: int) -> str:
         """When a row is: its time of the day, or its step."""
@@ -157,39 +148,26 @@ class Shown:
         first = min(int(own[0]) for own in at)
         return [(own - first).tolist() for own in at]
 
-    def shared_ticks(self, people: list[Person], n: int) -> list[tuple[float, str]]:
-        """The ends of the axis that people share, and midnights between whose names have room."""
-        rows, step, ticks = self.report.rows, self.report.made.model.step, [(0.0, "")]
-        if rows.time is None or step is None:
-            least = min(int(rows.step[person.rows[0]]) for person in people)
-            names = [f"step {least:,}", f"step {least + n - 1:,}"]
-        else:
-            least = min(int(rows.time[person.rows[0]]) // step for person in people)
-            begin, end = (self.report.local(place * step) for place in (least, least + n - 1))
-            if begin // DAY == end // DAY:
-                names = [clock(begin), clock(end)]
-            else:
-                year = words.several_years(self.report)
-                apart = 1.5 * _DAYS_APART if year else _DAYS_APART
-                names = [f"{words.day_name(moment, year)} {clock(moment)}" for moment in (begin, end)]
-                for day in range(begin // DAY + 1, end // DAY + 1):
-                    place = (day * DAY - begin) / step
-                    if ticks[-1][0] + apart * n <= place <= (1 - apart) * n:
-                        ticks.append((place, f"{words.day_name(day * DAY, year)} 0:00"))
-        return [(0.0, names[0]), *ticks[1:], (float(n), names[1])] if n > 1 else []
-
-    def row_ticks(self, person: Person) -> list[tuple[float, str]]:
-        """The ends of an axis of one person's rows."""
-        rows, n = self.report.rows, len(person.rows)
+    def ticks(self, people: list[Person], n: int) -> list[tuple[float, str]]:
+        """The ends of an axis of ``n`` places that people share, and midnights between whose names have room."""
+        rows, step = self.report.rows, self.report.made.model.step
+        at = np.concatenate([person.rows for person in people])
         if n < 2:
             return []
         if rows.time is None:
-            names = [f"step {int(rows.step[person.rows[at]])}" for at in (0, -1)]
-        else:
-            ends = [self.report.local(int(rows.time[person.rows[at]])) for at in (0, -1)]
-            same, year = ends[0] // DAY == ends[1] // DAY, words.several_years(self.report)
-            names = [clock(end) if same else words.day_name(end, year) for end in ends]
-        return [(0.0, names[0]), (float(n), names[1])]
+            return [(0.0, f"step {int(rows.step[at].min()):,}"), (float(n), f"step {int(rows.step[at].max()):,}")]
+        begin, end = (self.report.local(int(moment)) for moment in (rows.time[at].min(), rows.time[at].max()))
+        if begin // DAY == end // DAY:
+            return [(0.0, clock(begin)), (float(n), clock(end))]
+        year = words.several_years(self.report)
+        apart = 1.5 * _DAYS_APART if year else _DAYS_APART
+        ticks = [(0.0, f"{words.day_name(begin, year)} {clock(begin)}")]
+        # Where a row is missing on an axis of rows, no place on it is that of a time.
+        for day in range(begin // DAY + 1, end // DAY + 1) if step and end - begin == (n - 1) * step else ():
+            place = (day * DAY - begin) / step
+            if ticks[-1][0] + apart * n <= place <= (1 - apart) * n:
+                ticks.append((place, f"{words.day_name(day * DAY, year)} 0:00"))
+        return [*ticks, (float(n), f"{words.day_name(end, year)} {clock(end)}")]
 
 
 def _together(error: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
+from io import StringIO
 from pathlib import Path
 from textwrap import wrap
 from urllib.parse import quote
@@ -29,11 +31,15 @@ _MARGIN, _GAP = 10.0, 14.0
 class Drawing:
     """An SVG picture, ``width`` x ``height`` units, y down; ``finding`` says in a sentence what it shows.
 
-    ``scales``: whether the picture may be drawn larger or smaller; charts with words are not.
+    ``scales``: whether the picture may be drawn larger or smaller; charts with words are not. ``margin``: room on all
+    four sides beside these.
     """
 
-    def __init__(self, width: float, height: float, finding: str, style: str = "", *, scales: bool = False) -> None:
-        self.width, self.height, self.finding, self.style = width, height, finding, style
+    def __init__(
+        self, width: float, height: float, finding: str, style: str = "", *, scales: bool = False, margin: float = 0.0
+    ) -> None:
+        self.width, self.height, self.finding, self.style = width + 2 * margin, height + 2 * margin, finding, style
+        self.margin = margin
         self._scales = scales
         self._parts: list[str] = []
         #: Makes the shapes that the picture refers to by their name; on a page these are there once.
@@ -74,6 +80,8 @@ class Drawing:
 
     def text(self, x: float, y: float, words: str, style: str = "", anchor: str = "start") -> None:
         """Text at a point: its ``anchor`` "start", "middle" or "end"."""
+        if not words:
+            return
         at = f'x="{number(x)}" y="{number(y)}"' + (f' text-anchor="{anchor}"' if anchor != "start" else "")
         self._parts.append(f"<text{f' class={chr(34)}{style}{chr(34)}' if style else ''} {at}>{escape(words)}</text>")
 
@@ -87,6 +95,17 @@ class Drawing:
         self._parts.append(markup)
 
     @property
+    def box(self) -> str:
+        """Its corner and size, as SVG has them."""
+        corner = number(-self.margin)
+        return f'viewBox="{corner} {corner} {number(self.width)} {number(self.height)}"'
+
+    def placed(self, x: float, y: float) -> str:
+        """The picture within another one."""
+        size = f'x="{number(x)}" y="{number(y)}" width="{number(self.width)}" height="{number(self.height)}"'
+        return f'<svg class="{self.style}" {size} {self.box}>{self.inside}</svg>'
+
+    @property
     def inside(self) -> Markup:
         """What is drawn, without the picture around it."""
         return Markup("".join(self._parts))
@@ -95,8 +114,7 @@ class Drawing:
         return str(self)
 
     def __str__(self) -> str:
-        width, height = number(self.width), number(self.height)
-        size = f'viewBox="0 0 {width} {height}"' + ("" if self._scales else f' width="{width}" height="{height}"')
+        size = self.box if self._scales else f'{self.box} width="{number(self.width)}" height="{number(self.height)}"'
         style = f' class="{self.style}"' if self.style else ""
         return Markup(f'<svg{style} {size} role="img" aria-label="{escape(self.finding)}">{self.inside}</svg>')
 
@@ -111,9 +129,7 @@ def beside(drawings: Sequence[Drawing], names: Sequence[str], across: int, findi
     made.shapes = first.shapes
     for place, (drawing, lines) in enumerate(zip(drawings, names_of, strict=True)):
         x, y = place % across * (first.width + _GAP), place // across * pitch
-        size = f'x="{number(x)}" y="{number(y)}" width="{number(first.width)}" height="{number(first.height)}"'
-        box = f'viewBox="0 0 {number(first.width)} {number(first.height)}"'
-        made.raw(f'<svg class="{drawing.style}" {size} {box}>{drawing.inside}</svg>')
+        made.raw(drawing.placed(x, y))
         for line, words in enumerate(lines):
             made.text(x, y + first.height + _LINE * (line + 0.8), words, "soft")
     return made
@@ -143,8 +159,11 @@ class Figure:
     @property
     def csv(self) -> str:
         """The numbers as a download."""
-        lines = [",".join(map(_cell, line)) + "\r\n" for line in (self.columns, *self.rows)]
-        return f"data:text/csv;charset=utf-8,{quote(''.join(lines))}"
+        text = StringIO(newline="")
+        # A spreadsheet would take some cells for a formula.
+        lines = ([f"'{cell}" if cell[:1] in "=+-@\t" else cell for cell in line] for line in (self.columns, *self.rows))
+        csv.writer(text).writerows(lines)
+        return f"data:text/csv;charset=utf-8,{quote(text.getvalue())}"
 
     @property
     def svg(self) -> str:
@@ -157,8 +176,7 @@ class Figure:
         for line, words in enumerate(above):
             page.text(_MARGIN, _MARGIN + _LINE * (line + 0.7), words, "heading")
         top = _MARGIN + _LINE * len(above) + 4
-        moved = f"translate({number(_MARGIN)} {number(top)})"
-        page.raw(f'<g class="{drawing.style}" transform="{moved}">{drawing.inside}</g>')
+        page.raw(drawing.placed(_MARGIN, top))
         for line, words in enumerate(below):
             page.text(_MARGIN, top + drawing.height + _LINE * (line + 1), words, "caption")
         height = top + drawing.height + _LINE * len(below) + _MARGIN
@@ -186,12 +204,6 @@ class Figure:
 def figure_style() -> str:
     """The style rules of drawings: those of a page, and of a picture that stands alone."""
     return files("dphmm.report").joinpath("templates", "figures.css").read_text(encoding="utf-8")
-
-
-def _cell(text: str) -> str:
-    # A spreadsheet would take these for a formula.
-    safe = "'" + text if text[:1] in "=+-@\t" else text
-    return '"' + safe.replace('"', '""') + '"' if any(mark in safe for mark in ',"\r\n') else safe
 
 
 def number(value: float) -> str:

@@ -16,10 +16,9 @@ import numpy as np
 
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
+from dphmm.choose.planning import state_name
 from dphmm.report.content import ReleaseReport
 from dphmm.statement.sentences import block_words, clock, within
-from dphmm.states.space import StateSpace
-from dphmm.states.zones import Zones
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -50,12 +49,7 @@ def far(metres: float) -> str:
 
 def cells_name(report: ReleaseReport) -> str:
     """The plural name of the states of a map: "cells", "zones"."""
-    return cells_of(report.space)
-
-
-def cells_of(space: StateSpace) -> str:
-    """The same of the states of a map."""
-    return "zones" if isinstance(space.unmerged, Zones) else "cells"
+    return f"{state_name(report.space)}s"
 
 
 # -- counts and days -----------------------------------------------------------------------------------------------

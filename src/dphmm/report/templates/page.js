@@ -109,6 +109,9 @@
 
   // -- people, days, steps ---------------------------------------------------------------------------------------
   const people = told.people, slider = at('step');
+  // One step of the slider: the least time between two rows, or one step. And where words below it stand.
+  const stride = Math.min(...people.flatMap((one) => one.t.slice(1).map(([gap]) => gap)));
+  const quarters = [6, 12, 18].map((hour) => 3600 * hour), apart = 0.14;
   let [person, day, step] = told.first;
   let playing = 0;
   const moments = people.map(() => null);
@@ -125,7 +128,7 @@
   const days = () => people[person].days;
   const row = () => days()[day][1] + step;
   // Where a row of the day stands on the slider: as many steps after the first one.
-  const place = (i) => (value(days()[day][1] + i) - value(days()[day][1])) / told.stride;
+  const place = (i) => (value(days()[day][1] + i) - value(days()[day][1])) / stride;
   const nearest = (length, off) => [...Array(length).keys()].reduce((best, i) => (off(i) < off(best) ? i : best), 0);
 
   function cross(x, y, size) {
@@ -136,27 +139,18 @@
     const edge = (v) => Math.min(told.side - told.inside, Math.max(told.inside, v));
     return [edge(x), edge(y), edge(x) !== x || edge(y) !== y];
   }
-  // Degrees move along their line, and the scale bar along the edge, off marks; names of places are left out.
+  // A name of a place that a mark lies on is left out.
   function giveWay(marks) {
-    const meets = (box, x, y, off) => box.x + x < off.x + off.width && off.x < box.x + x + box.width
-      && box.y + y < off.y + off.height && off.y < box.y + y + box.height;
-    const around = marks.map(([x, y]) => ({x: x - 10, y: y - 10, width: 20, height: 20}));
-    const places = [...picture.querySelectorAll('.place')];
-    for (const name of places) {
-      name.setAttribute('visibility', around.some((off) => meets(name.getBBox(), 0, 0, off)) ? 'hidden' : 'visible');
-    }
-    for (const words of picture.querySelectorAll('.gives')) {
-      const box = words.getBBox(), off = [...around, ...places.map((name) => name.getBBox())];
-      const way = words.classList.contains('down') ? [0, 32] : [words.classList.contains('left') ? -32 : 32, 0];
-      const moves = [0, 1, 2, 3, 4, 5, 6].find((n) => !(n ? off : around).some((one) => meets(box, n * way[0], n * way[1], one)));
-      words.setAttribute('transform', `translate(${(moves || 0) * way[0]} ${(moves || 0) * way[1]})`);
+    for (const name of picture.querySelectorAll('.place')) {
+      const box = name.getBBox(), on = ([x, y]) => x > box.x - 10 && x < box.x + box.width + 10 && y > box.y - 10 && y < box.y + box.height + 10;
+      name.setAttribute('visibility', marks.some(on) ? 'hidden' : 'visible');
     }
   }
   function draw() {
     const one = people[person], now = row();
     picture.querySelectorAll('.b95,.b80,.b50,.outline,.cross,.cross-under,.ring,.ring-under,.estimate').forEach((old) => old.remove());
     picture.querySelectorAll('g.drawn').forEach((old) => old.remove());
-    const names = picture.querySelector('.place-dot,.place,.gives'), places = [];
+    const names = picture.querySelector('.place-dot,.place'), places = [];
     const group = part(picture, 'g', 'drawn', {}), marks = part(picture, 'g', 'drawn', {});
     if (names) picture.insertBefore(group, names);
     if (one.levels) {
@@ -201,7 +195,7 @@
   function drawRange() {
     const one = people[person], picture = document.querySelector('#slide svg');
     if (!picture || !one.spread) return;
-    const [, first, n, widest] = days()[day], spread = one.spread.slice(first, first + n), most = Math.max(...spread) || 1;
+    const [, first, n] = days()[day], spread = one.spread.slice(first, first + n), most = Math.max(...spread) || 1;
     const width = 500, whole = place(n - 1) || 1, x = (i) => short(place(i) / whole * width), y = (v) => short(52 - 44 * v / most);
     const line = `M0 ${y(spread[0])}` + spread.map((v, i) => `L${x(i)} ${y(v)}`).join('') + `L${width} ${y(spread[n - 1])}`;
     picture.querySelectorAll('*').forEach((old) => old.remove());
@@ -213,11 +207,11 @@
       const outlying = inside(one.z[2 * answer], one.z[2 * answer + 1])[2] ? ' outlying' : '';
       part(picture, 'path', 'cross thin' + outlying, {d: cross(x(now - first), 52, 8)});
     });
-    if (at('widest')) at('widest').textContent = widest;
+    at('widest').textContent = one.widest[day];
     const ticks = [[0, moment(first)]];
-    for (const quarter of told.timed ? told.quarters : []) {
-      const at = (quarter - ofDay(first)) / told.stride / whole;
-      if (ticks.at(-1)[0] + told.apart <= at && at <= 1 - told.apart) ticks.push([at, clock(quarter)]);
+    for (const quarter of told.timed ? quarters : []) {
+      const at = (quarter - ofDay(first)) / stride / whole;
+      if (ticks.at(-1)[0] + apart <= at && at <= 1 - apart) ticks.push([at, clock(quarter)]);
     }
     if (n > 1) ticks.push([1, moment(first + n - 1)]);
     document.querySelector('.ends').replaceChildren(...ticks.map(([at, name]) => {
@@ -245,8 +239,7 @@
     draw();
   }
   function ahead(time) {
-    if (typeof told.zone === 'number') return told.zone;
-    // Clocks that are put forward and back: from which time on they are how far ahead.
+    // From which time on clocks are how far ahead of UTC: they may be put forward and back.
     return told.zone.reduce((found, [from, seconds]) => (from <= time ? seconds : found), told.zone[0][1]);
   }
   const ofDay = (row) => ((value(row) + ahead(value(row))) % 86400 + 86400) % 86400;
@@ -281,7 +274,7 @@
     keep();
   }
   if (slider) {
-    document.querySelector('.controls').hidden = slider.hidden = false;
+    for (const hidden of [document.querySelector('.controls'), at('slide'), at('curve')]) hidden.hidden = false;
     fill(at('person'), people.map((one, number) => [number, one.name]), person);
     slider.oninput = () => {
       const sought = Number(slider.value), moved = sought - place(step);
@@ -330,6 +323,7 @@
     window.onhashchange = () => { if (!cited()) keep(); };
     if (!cited()) {
       fill(at('when'), days().map(([name], number) => [number, name]), day);
+      drawRange();
       draw();
     }
   }
@@ -361,8 +355,9 @@
     };
     around.setAttribute('tabindex', '0');
     set.onclick = (event) => {
-      const box = set.getBoundingClientRect(), scale = set.viewBox.baseVal.width / box.width;
-      pick(nearestCell(((event.clientX - box.left) * scale - left) / zoom, ((event.clientY - box.top) * scale - top) / zoom));
+      const box = set.getBoundingClientRect(), view = set.viewBox.baseVal, scale = view.width / box.width;
+      const [x, y] = [(event.clientX - box.left) * scale + view.x, (event.clientY - box.top) * scale + view.y];
+      pick(nearestCell((x - left) / zoom, (y - top) / zoom));
     };
     around.onkeydown = (event) => {
       const way = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]}[event.key];
