@@ -38,6 +38,7 @@ KNOWN = {
     "markov/hidden/inference.py": "posterior paths from a generator that the caller gives: simulation",
     "markov/hidden/parameters.py": "random starts of plain training",
     "cli/warm.py": "the people of a made-up world that kernels are compiled on: from a fixed seed",
+    "choose/lonely.py": "places in cells, from a fixed seed",
     "choose/planning.py": "the seed of invented people on whom schedules are tried: simulation",
     "storage/fits.py": "the key by which people are put in two files: the system's, which nobody keeps",
     "synthesis.py": "invented people, drawn from a public model: no answer about anybody hangs on them",
