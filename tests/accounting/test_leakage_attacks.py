@@ -221,7 +221,7 @@ def test_no_sequence_loses_more_at_an_edge_than_its_policy_leakage():
 
 
 def test_what_plans_of_a_number_of_steps_lose_is_bounded():
-    """30 maps here, 100 when it was written: `inspect --steps`, every answer on and near the map; worst 1."""
+    """30 maps here, 100 when it was written: `plan --details --steps`, every answer on and near the map; worst 1."""
     rng, worst, tried = np.random.default_rng(4), 0.0, 0
     for trial in range(30):
         k, steps = int(rng.integers(3, 6)), int(rng.integers(1, 4))

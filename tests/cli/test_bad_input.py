@@ -76,8 +76,8 @@ CASES = {
     ),
     "policy of a graph in another format": ("policy edges model.npz -o p.json --graph g.dot", ".graphml"),
     "policy without labels": ("policy categorical model.npz -o p.json", "--labels"),
-    # inspect
-    "inspect epsilon 0": ("inspect model.npz --policy radius.json --epsilon 0", "greater than 0"),
+    # plan --details
+    "details of epsilon 0": ("plan --details model.npz --policy radius.json --epsilon 0", "greater than 0"),
     # release
     "release a mechanism there is not": (RELEASE + " --mechanism gauss", "mechanism"),
     "release a continuous mechanism": (RELEASE + " --mechanism laplace", "mechanism"),

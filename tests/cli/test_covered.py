@@ -1,6 +1,6 @@
 """The covered distance is what commands, statements and pages say of a policy on a map, each the same number.
 
-Claims: `--covers` builds the smallest radius policy; `policy`, `inspect`, `release` (a file, a stream, a dry run) and
+Claims: `--covers` builds the smallest radius policy; `policy`, `plan --details`, `release` (file, stream, dry run) and
 `report` print the same distance, with the factor of one answer; a statement has it and follows the schema; `audit` and
 `report` find a statement with another one; states that are no places have none.
 """
@@ -63,14 +63,14 @@ def test_covers_needs_places(site, tmp_path, run):
     assert "--covers: got 1km; expected --radius, in answer units: these states are no places" in result.stderr
 
 
-def test_inspect_says_it(town, site, run):
-    given = ("inspect", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "2")
+def test_details_say_it(town, site, run):
+    given = ("plan", "--details", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "2")
     text = run(*given).stdout
     assert re.search(rf"covered distance +{PLACES}\n", text)
     assert re.search(r"at most 1,000 m apart on the map .* a factor exp\(2\) = 7.39 more likely", text)
     document = json.loads(run(*given, "--json").stdout)
     assert document["policy"]["covered_distance"]["metres"] == 1000.0
-    pages = run("inspect", site / "model.npz", "--policy", site / "complete.json").stdout
+    pages = run("plan", "--details", site / "model.npz", "--policy", site / "complete.json").stdout
     assert "none: the states are no cells of a map" in pages
     assert "apart" not in pages
 

@@ -318,13 +318,13 @@ def test_what_both_lose_together_says_what_it_counts_and_where_it_holds(whose, d
     assert ("a cap has bounded the sum of costs in advance" in said) == (delta > 0)
 
 
-def test_a_dry_run_and_inspect_tell_them_too(learned, tmp_path, run, release_of, one_json):
+def test_a_dry_run_and_details_tell_them_too(learned, tmp_path, run, release_of, one_json):
     arguments = release_of(learned, tmp_path, "visits.csv", "complete.json")
     dry = run(*arguments, "--dry-run")
     assert "learning" in dry.stdout and "the sum of a person's costs, and 2" in dry.stdout
     assert one_json(run(*arguments, "--dry-run", "--json"))["learning"]["epsilon"] == "1"
-    assert one_json(run("inspect", learned / "model.npz", "--json"))["model"]["learning"]["epsilon"] == "1"
-    assert "epsilon 1, delta 0" in run("inspect", learned / "model.npz").stdout
+    assert one_json(run("plan", "--details", learned / "model.npz", "--json"))["model"]["learning"]["epsilon"] == "1"
+    assert "epsilon 1, delta 0" in run("plan", "--details", learned / "model.npz").stdout
 
 
 def test_account_tells_what_a_model_cost(learned, town, tmp_path, run, release_of, one_json):
@@ -423,7 +423,7 @@ def test_a_record_without_a_member_names_the_file_and_the_remedy(learned, tmp_pa
     model = folder / "model.npz"
     commands = (
         release_of(folder, tmp_path, "visits.csv", "complete.json"),
-        ("inspect", model),
+        ("plan", "--details", model),
         ("account", "--model", model),
         ("account", "--model", private_hidden),
     )
@@ -451,11 +451,11 @@ def private_hidden(site, tmp_path, run, monkeypatch):
     return tmp_path / "no-unit.npz"
 
 
-def test_inspect_says_that_people_are_not_told(learned, town, run, one_json):
-    said = run("inspect", learned / "model.npz").stdout
+def test_details_say_that_people_are_not_told(learned, town, run, one_json):
+    said = run("plan", "--details", learned / "model.npz").stdout
     assert "fitted on people" in said and "not told (learned privately)" in said
-    assert one_json(run("inspect", learned / "model.npz", "--json"))["model"]["fitted_on_people"] is None
-    assert "not told" not in run("inspect", town / "model.npz").stdout
+    assert one_json(run("plan", "--details", learned / "model.npz", "--json"))["model"]["fitted_on_people"] is None
+    assert "not told" not in run("plan", "--details", town / "model.npz").stdout
 
 
 class TestDryRun:

@@ -20,10 +20,10 @@ TRAPPED = "the belief can lock onto it"
 SAME = "on the very people released here"
 
 
-def test_inspect_and_a_dry_run_warn_of_a_trap(ending, run, one_json, release_of):
-    inspect = ("inspect", ending / "model.npz", "--policy", ending / "policy.json", "--json", "--constraint")
-    assert any(TRAPPED in warning for warning in one_json(run(*inspect, "delta=0.01"))["warnings"])
-    assert one_json(run(*inspect, "support"))["warnings"] == []
+def test_details_and_a_dry_run_warn_of_a_trap(ending, run, one_json, release_of):
+    shown = ("plan", "--details", ending / "model.npz", "--policy", ending / "policy.json", "--json", "--constraint")
+    assert any(TRAPPED in warning for warning in one_json(run(*shown, "delta=0.01"))["warnings"])
+    assert one_json(run(*shown, "support"))["warnings"] == []
     arguments = release_of(ending, ending, "rows.csv", "policy.json")
     told = run(*arguments, "--dry-run", "--constraint", "delta=0.01").stderr
     assert TRAPPED in told

@@ -136,7 +136,7 @@ def test_a_planned_release_of_labels_is_told_in_labels_and_shown_beside_the_trut
 
 
 def test_inspect_and_tune_count_wrong_labels(portal, run):
-    told = run("inspect", portal / "m.npz", "--policy", portal / "p.json", "--epsilon", "1").stdout
+    told = run("plan", "--details", portal / "m.npz", "--policy", portal / "p.json", "--epsilon", "1").stdout
     assert "labels wrong as released  74.6%" in told and "hull" not in told and "pitch" not in told
     table = run("tune", portal / "m.npz", "--runs", "2", "--steps", "4", "--epsilon", "1").stdout
     assert "complete" in table and "hops" in table and "radius" not in table and "shares of labels wrong" in table

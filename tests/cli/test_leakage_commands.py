@@ -1,8 +1,8 @@
-"""Leakage of whole sequences on the command line: account --temporal, inspect --steps.
+"""Leakage of whole sequences on the command line: account --temporal, plan --details --steps.
 
 Claims: `account` prints what the library computes from the costs, the skips, the queries and the plans of the very
-releases that a ledger holds, also where plans hang on answers; `inspect` does so for plans to come, and refuses where
-these hang on answers. Fails where a skip, a query, the start of the model or a plan is another one than was released.
+releases that a ledger holds, also where plans hang on answers; `plan --details` does so for plans to come, and refuses
+where these hang on answers. Fails where a skip, a query, the start of the model or a plan is another one than was released.
 """
 
 from __future__ import annotations
@@ -140,8 +140,18 @@ def test_account_refuses_what_the_releases_were_not_made_with(parts, town, tmp_p
     assert expected in told.stderr
 
 
-def test_inspect_tells_what_releases_to_come_lose(parts, town, run):
-    command = ("inspect", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "0.5", "--steps", "4")
+def test_details_tell_what_releases_to_come_lose(parts, town, run):
+    command = (
+        "plan",
+        "--details",
+        town / "model.npz",
+        "--policy",
+        town / "radius.json",
+        "--epsilon",
+        "0.5",
+        "--steps",
+        "4",
+    )
     found = json.loads(run(*command, "--json").stdout)["over_time"]
     model, policy, space = parts
     plans, session = [], dphmm.ReleaseSession(model, policy, space, epsilon=0.5)
@@ -166,8 +176,8 @@ def test_inspect_tells_what_releases_to_come_lose(parts, town, run):
         (["--steps", "3"], "--policy: got nothing"),
     ],
 )
-def test_inspect_refuses_what_is_not_known_yet(town, run, options, expected):
+def test_details_refuse_what_is_not_known_yet(town, run, options, expected):
     words = [town / word if word.endswith(".json") else word for word in options]
-    told = run("inspect", town / "model.npz", *words, code=2)
+    told = run("plan", "--details", town / "model.npz", *words, code=2)
     assert told.stderr.count("\n") == 1
     assert expected in told.stderr

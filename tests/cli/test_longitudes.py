@@ -78,7 +78,7 @@ def test_commands_draw_and_read_a_map_anywhere(name, tmp_path, run, one_json):
         run("model", kind, "--bbox", box, *cells, *moving)
     public = ("--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json")
     run("policy", "radius", tmp_path / "m.npz", "--radius", "5km", "-o", tmp_path / "p.json", "-q")
-    listed = one_json(run("inspect", tmp_path / "m.npz", *public[2:], "--states", "--json"))["states"]
+    listed = one_json(run("plan", "--details", tmp_path / "m.npz", *public[2:], "--states", "--json"))["states"]
     centres = [[state[name] for state in listed] for name in ("lat", "lon")]
     assert len(listed) >= 5 and (ground_distance(*map(np.array, centres), lat, middle) < 20_000).all()
     run("plan", tmp_path / "m.npz", *public[2:], "--path-epsilon", 6, "--steps", 3, "-o", tmp_path / "plan.json", "-q")

@@ -64,19 +64,28 @@ def test_policy_names_the_cost_and_the_remedy(farm, run, one_json, tmp_path):
     assert (tmp_path / "merged.json").read_bytes() == (farm / "merged.json").read_bytes()
 
 
-def test_inspect_counts_the_distance_to_the_partner(farm, run, one_json):
-    joined = run("inspect", farm / "model.npz", "--policy", farm / "joined.json", "--json")
+def test_details_count_the_distance_to_the_partner(farm, run, one_json):
+    joined = run("plan", "--details", farm / "model.npz", "--policy", farm / "joined.json", "--json")
     told = one_json(joined)
     raised = told["lonely_states"]
     # A release takes what errs less; asked for, it joins.
     assert raised["error_merged"] == pytest.approx(told["release"]["expected_error"], rel=1e-12)
     assert (told["release"]["joined"], told["release"]["answered_as_nearest"]) == (0, 1)
-    nearest = ("inspect", farm / "model.npz", "--policy", farm / "joined.json", "--json", "--protection", "nearest")
+    nearest = (
+        "plan",
+        "--details",
+        farm / "model.npz",
+        "--policy",
+        farm / "joined.json",
+        "--json",
+        "--protection",
+        "nearest",
+    )
     wide = one_json(run(*nearest))
     assert raised["error_joined"] == pytest.approx(wide["release"]["expected_error"], rel=1e-12)
     assert (wide["release"]["joined"], wide["release"]["answered_as_nearest"]) == (1, 0)
     assert "1 cell without a neighbour" in joined.stderr and "km if they were joined to a partner" in joined.stderr
-    merged = run("inspect", farm / "model.npz", "--policy", farm / "merged.json", "--json")
+    merged = run("plan", "--details", farm / "model.npz", "--policy", farm / "merged.json", "--json")
     facts = one_json(merged)
     assert facts["release"]["joined"] == 0 and facts["first_step"]["exposed_states"] == 0
     assert "lonely_states" not in facts and "without a neighbour" not in merged.stderr
@@ -88,7 +97,9 @@ def test_inspect_counts_the_distance_to_the_partner(farm, run, one_json):
     noise = facts["release"]["expected_errors"]["discrete-knorm"] ** 2 - model.initial[lonely] * (
         section["nearest_partner"] ** 2
     )
-    bare = one_json(run("inspect", farm / "model.npz", "--policy", farm / "merged.json", "--json", "--epsilon", "1000"))
+    bare = one_json(
+        run("plan", "--details", farm / "model.npz", "--policy", farm / "merged.json", "--json", "--epsilon", "1000")
+    )
     assert bare["release"]["expected_error"] == pytest.approx(
         math.sqrt(model.initial[lonely]) * section["nearest_partner"], rel=1e-6
     )
@@ -97,7 +108,7 @@ def test_inspect_counts_the_distance_to_the_partner(farm, run, one_json):
 
 
 def test_nothing_is_said_where_nobody_is_lonely(town, tmp_path, run, one_json):
-    said = run("inspect", town / "model.npz", "--policy", town / "radius.json", "--json")
+    said = run("plan", "--details", town / "model.npz", "--policy", town / "radius.json", "--json")
     assert not {"lonely_states", "merged_states"} & one_json(said).keys() and "neighbour" not in said.stderr
     box = ("--grid", "1km", "--bbox", "10.0,50.0,10.056,50.036", "--step", "5min")
     fit = run("fit", town / "people.csv", "-o", tmp_path / "again.npz", *box, "--json")
@@ -168,14 +179,23 @@ def test_tune_tries_a_policy_on_its_own_space(farm, tmp_path, run, one_json):
     assert told is not None
     table = (tmp_path / "table.csv").read_text()
     assert "merged.json" in table and "joined.json" in table
-    run("inspect", farm / "model.npz", "--policy", tmp_path / "best.json")
+    run("plan", "--details", farm / "model.npz", "--policy", tmp_path / "best.json")
 
 
 def test_for_tables_every_state_without_a_neighbour_is_merged(farm, tmp_path, run, one_json):
     options = ("--merge-lonely", "--isolated", "--radius", "1.5km")
     run("policy", "radius", farm / "model.npz", "-o", tmp_path / "p.json", *options)
     facts = one_json(
-        run("inspect", farm / "model.npz", "--policy", tmp_path / "p.json", "--mechanism", "optimal-table", "--json")
+        run(
+            "plan",
+            "--details",
+            farm / "model.npz",
+            "--policy",
+            tmp_path / "p.json",
+            "--mechanism",
+            "optimal-table",
+            "--json",
+        )
     )
     assert facts["release"]["joined"] == 0
     refused = run("policy", "radius", farm / "model.npz", "-o", tmp_path / "q.json", *options[1:], code=2)
@@ -202,7 +222,7 @@ def test_a_union_is_merged_as_a_whole(farm, tmp_path, run):
 
 
 def test_a_policy_with_merges_of_another_model_is_refused(farm, town, run):
-    said = run("inspect", town / "model.npz", "--policy", farm / "merged.json", code=2)
+    said = run("plan", "--details", town / "model.npz", "--policy", farm / "merged.json", code=2)
     assert "made for another model's states" in said.stderr
 
 
@@ -289,11 +309,11 @@ def test_the_target_on_check_ins(data_folder, tmp_path, run, one_json):
     for name, more in (("joined", ()), ("merged", ("--merge-lonely",))):
         run("policy", "radius", tmp_path / "m.npz", "--radius", "1km", "-o", tmp_path / f"{name}.json", *more)
     errors = {
-        name: one_json(run("inspect", tmp_path / "m.npz", "--policy", tmp_path / f"{name}.json", "--json"))
+        name: one_json(run("plan", "--details", tmp_path / "m.npz", "--policy", tmp_path / f"{name}.json", "--json"))
         for name in ("joined", "merged")
     }
     nearest = ("--policy", tmp_path / "joined.json", "--protection", "nearest", "--json")
-    assert one_json(run("inspect", tmp_path / "m.npz", *nearest))["release"]["expected_error"] > 10_000
+    assert one_json(run("plan", "--details", tmp_path / "m.npz", *nearest))["release"]["expected_error"] > 10_000
     assert errors["joined"]["release"]["expected_error"] <= 2_100
     assert errors["merged"]["release"]["expected_error"] <= 2_100
     assert errors["joined"]["lonely_states"]["error_merged"] == errors["merged"]["release"]["expected_error"]

@@ -84,7 +84,9 @@ def test_the_owner_cannot_say_that_it_is_of_the_released(run, made, town, tmp_pa
 
 def test_leakage_is_refused_with_a_remedy(run, made, town):
     given = ("--model", made / "model.npz", "--policy", made / "radius.json")
-    error = run("inspect", made / "model.npz", "--policy", made / "radius.json", "--steps", "4", code=2).stderr
+    error = run(
+        "plan", "--details", made / "model.npz", "--policy", made / "radius.json", "--steps", "4", code=2
+    ).stderr
     assert "a jump of 0.001" in error and "--path-epsilon" in error
     out = run("release", town / "walks.csv", *given, "--path-epsilon", "10", "--steps", "30", "-o", made / "t.csv",
               "--ledger", made / "t.db").stderr  # fmt: skip

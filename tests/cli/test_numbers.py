@@ -34,7 +34,7 @@ def lines_of(command, town, released, run):
         "dry run": ("release", town / "walks.csv", *_public(town), "--dry-run"),
         "audit": ("audit", *_public(town), "--released", out / "released.csv", "--truth", town / "walks.csv"),
         "table": ("audit", *_public(town), "--mechanism", "optimal-table"),
-        "inspect": ("inspect", town / "model.npz", *_public(town)[2:], "--steps", "3"),
+        "inspect": ("plan", "--details", town / "model.npz", *_public(town)[2:], "--steps", "3"),
         "account": ("account", out / "ledger.db"),
     }
     result = run(*words[command])

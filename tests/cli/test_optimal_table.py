@@ -44,7 +44,7 @@ def test_the_audit_of_plan_and_file_finds_nothing(town, table, run, one_json):
 def test_inspect_tune_and_smooth_take_it(town, table, tmp_path, run, one_json):
     choice = ("--mechanism", OptimalTable.name)
     public = ("--policy", town / "radius.json", "--epsilon", 1, *choice)
-    told = one_json(run("inspect", town / "model.npz", *public, "--json"))
+    told = one_json(run("plan", "--details", town / "model.npz", *public, "--json"))
     assert told["release"]["mechanism"] == OptimalTable.name
     errors = told["release"]["expected_errors"]
     assert errors[OptimalTable.name] == told["release"]["expected_error"] < errors["discrete-knorm"]

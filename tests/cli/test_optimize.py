@@ -102,7 +102,7 @@ def test_every_reader_of_the_file_takes_the_table(town, published, tmp_path, run
     run("report", published, *arguments(town), *given, "-o", tmp_path / "r.html")
     first = load_model(town / "m.npz").space.names[0]
     run("leakage", published, *arguments(town), *given, "--event", first, "--from", "2", "--to", "3")
-    run("inspect", town / "m.npz", "--policy", town / "p.json", *given)
+    run("plan", "--details", town / "m.npz", "--policy", town / "p.json", *given)
     run("account", town / "l.db", "--temporal", *arguments(town), *given)
     assert len(pd.read_parquet(tmp_path / "s.parquet")) == 60
 
@@ -154,11 +154,11 @@ def test_a_file_that_was_changed_is_refused(town, tmp_path, run):
     for number, (changed, told_meta, told) in enumerate(cases):
         path = tmp_path / f"{number}.npz"
         write_arrays(path, told_meta, changed, 1)
-        result = run("inspect", town / "m.npz", "--policy", town / "p.json", "--mechanism", path, code=2)
+        result = run("plan", "--details", town / "m.npz", "--policy", town / "p.json", "--mechanism", path, code=2)
         assert told in result.stderr and str(path) in result.stderr
-    missing = run("inspect", town / "m.npz", "--policy", town / "p.json", "--mechanism", "no.npz", code=2)
+    missing = run("plan", "--details", town / "m.npz", "--policy", town / "p.json", "--mechanism", "no.npz", code=2)
     assert "--mechanism: got no.npz; expected an existing table file" in missing.stderr
-    model = run("inspect", town / "m.npz", "--policy", town / "p.json", "--mechanism", town / "m.npz", code=2)
+    model = run("plan", "--details", town / "m.npz", "--policy", town / "p.json", "--mechanism", town / "m.npz", code=2)
     assert "expected a table file" in model.stderr
 
 
@@ -197,7 +197,7 @@ def test_costs_of_ones_own_come_from_a_table(tmp_path, run):
 @pytest.mark.slow
 def test_inspect_and_tune_say_what_would_help(town, run):
     """With the figures of the settings that they name."""
-    asked = ("inspect", town / "m.npz", "--policy", town / "p.json")
+    asked = ("plan", "--details", town / "m.npz", "--policy", town / "p.json")
     found = json.loads(run(*asked, "--json").stdout)["remedies"]
     (made,) = [one for one in found if one["remedy"].startswith("dphmm optimize")]
     other = json.loads(run(*asked, "--mechanism", town / "t.npz", "--json").stdout)

@@ -215,11 +215,11 @@ def test_a_cost_far_above_epsilon_is_told_of(tmp_path, run, release_of):
     states = ("--state-column", "state", "--smoothing", "1", "--initial", "occupancy")
     run("fit", tmp_path / "rows.csv", "-o", model, *states)
     run("policy", "radius", model, "-o", policy, "--radius", "1")
-    assert "the cost of the first step is 29 epsilon" in run("inspect", model, "--policy", policy).stderr
+    assert "the cost of the first step is 29 epsilon" in run("plan", "--details", model, "--policy", policy).stderr
     arguments = release_of(tmp_path, tmp_path, "rows.csv", "policy.json")
     assert "the cost of the first step is 29 epsilon" in run(*arguments).stderr
     run("policy", "radius", model, "-o", policy, "--radius", "2", "--force")
-    assert "epsilon: states" not in run("inspect", model, "--policy", policy).stderr
+    assert "epsilon: states" not in run("plan", "--details", model, "--policy", policy).stderr
 
 
 def test_a_ledger_in_use_is_exit_4(town, tmp_path, run, release_of):

@@ -113,12 +113,12 @@ def test_a_file_without_its_statement_is_told_how_to_get_it_back(town, released,
 
 def test_a_long_path_keeps_the_name_of_its_file(town, tmp_path, run):
     missing = tmp_path / ("x" * 100) / "actp.json"
-    told = run("inspect", town / "model.npz", "--policy", missing, code=2).stderr
+    told = run("plan", "--details", town / "model.npz", "--policy", missing, code=2).stderr
     assert re.fullmatch(r"error: --policy: got /.*\.\.\..*/actp\.json; expected an existing file: .*\n", told)
 
 
 def test_an_argument_and_a_command_of_a_group_are_named_too(town, tmp_path, run):
-    told = run("inspect", tmp_path / "n.npz", code=2).stderr
+    told = run("plan", "--details", tmp_path / "n.npz", code=2).stderr
     assert told.startswith("error: MODEL: got ") and "n.npz; expected an existing model file" in told
     told = run("policy", "radius", tmp_path / "n.npz", "--radius", "1km", "-o", tmp_path / "p.json", code=2).stderr
     assert told.startswith("error: MODEL: got ") and told.endswith(f": {MODEL}\n")
@@ -132,11 +132,14 @@ def test_exposed_states_say_whether_they_are_joined(tmp_path, run):
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
     run("policy", "edges", tmp_path / "m.npz", "--graph", tmp_path / "edges.csv", "-o", tmp_path / "p.json")
     files = (tmp_path / "m.npz", "--policy", tmp_path / "p.json")
-    own = run("inspect", *files)
+    own = run("plan", "--details", *files)
     assert "each is answered as its nearest state (--protection merge)" in own.stderr
-    found = run("inspect", *files, "--protection", "nearest")
+    found = run("plan", "--details", *files, "--protection", "nearest")
     assert re.search(r"exposed states, before any is joined +1\n", found.stdout)
-    assert "remedy where it lowers the error, as dphmm inspect says: dphmm policy ... --merge-lonely\n" in found.stderr
+    assert (
+        "remedy where it lowers the error, as dphmm plan --details says: dphmm policy ... --merge-lonely\n"
+        in found.stderr
+    )
     told = run("audit", "--model", *files, "--epsilon", 1).stdout
     assert "0 states are exposed after those without an edge were joined" in told
 
@@ -150,7 +153,7 @@ def test_tune_tries_a_policy_once_and_knows_the_number_of_states(town, run):
     assert told.stderr == "error: --target-dop: got 17; expected at most 16, all states of the model\n"
 
 
-@pytest.mark.parametrize("command", ["release", "inspect", "smooth", "policy", "audit"])
+@pytest.mark.parametrize("command", ["release", "plan", "smooth", "policy", "audit"])
 def test_an_interrupt_speaks_of_a_ledger_only_where_there_is_one(monkeypatch, command):
     import click
 
@@ -163,7 +166,7 @@ def test_an_interrupt_speaks_of_a_ledger_only_where_there_is_one(monkeypatch, co
     result = CliRunner().invoke(app, [command])
     assert result.exit_code == 130 and result.stderr.startswith("interrupted: ")
     assert ("ledger" in result.stderr) is (command == "release")
-    assert ("writes no file" in result.stderr) is (command in ("inspect", "audit"))
+    assert ("writes no file" in result.stderr) is (command == "audit")
 
 
 def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch, capsys):

@@ -47,12 +47,12 @@ def test_other_errors_are_not_taken_for_refusals(place):
 
 
 WRONG_COMMANDS = {
-    "done": command("inspect model.npz", refused("model")),
+    "done": command("plan --details model.npz", refused("model")),
     "another exit code": command(MISSING, refused("none.csv", error=Unprotectable)),
     "a word missing": command(MISSING, refused("none.csv", "antimeridian")),
     "another field": command(MISSING, refused("--epsilon")),
     "refused": command(MISSING, Accepted(lambda result, place: True)),
-    "a wrong outcome": command("inspect model.npz", Accepted(lambda result, place: False)),
+    "a wrong outcome": command("plan --details model.npz", Accepted(lambda result, place: False)),
     "nothing set aside": command("import csv walks.csv -o t.csv", SetAside({1: "invalid_time"})),
 }
 

@@ -38,7 +38,7 @@ def model_file(initial, transition, more="", **given):
 
     def make(place):
         write_model(place / "bad.npz", initial, transition, **given)
-        return f"inspect bad.npz {more}"
+        return f"plan --details bad.npz {more}"
 
     return make
 
@@ -49,7 +49,7 @@ def model_file_with(**members):
     def make(place):
         contents = model_members([0.5, 0.5], FAIR) | {f"{name}.npy": data for name, data in members.items()}
         write_members(place / "bad.npz", contents)
-        return "inspect bad.npz"
+        return "plan --details bad.npz"
 
     return make
 
@@ -166,14 +166,14 @@ def broken(kind, position, value):
 
 def cut_short(place):
     place.write("bad.npz", (place / "model.npz").read_bytes()[:1500])
-    return "inspect bad.npz"
+    return "plan --details bad.npz"
 
 
 def changed(place):
     members = read_members(place / "pages.npz")
     members["initial.npy"] = npy(np.array([1.0, 0, 0, 0]))
     write_members(place / "bad.npz", members, sha256="0" * 64)
-    return "inspect bad.npz"
+    return "plan --details bad.npz"
 
 
 def loaded(make):

@@ -490,7 +490,7 @@ FAULTS = [
             refused("x.csv.gz", "expands to more"),
         ),
         command(
-            written("x.npz", spoiled.zipped({"data.npy": bytes(10**7)}), "inspect x.npz"),
+            written("x.npz", spoiled.zipped({"data.npy": bytes(10**7)}), "plan --details x.npz"),
             refused("x.npz", "'data.npy' compressed", "stored uncompressed"),
         ),
     ),
@@ -510,7 +510,7 @@ FAULTS = [
         command(
             written("x.pkl", spoiled.pickled, "import csv x.pkl -o t.csv"), refused("SRC", "pickles are never loaded")
         ),
-        command(written("x.npz", spoiled.pickled, "inspect x.npz"), refused("x.npz", "cannot be read as a model")),
+        command(written("x.npz", spoiled.pickled, "plan --details x.npz"), refused("x.npz", "cannot be read as a model")),
     ),
     fault(
         100, "a Parquet column of an extension type; a folder of files that differ", "refused",

@@ -117,7 +117,7 @@ def test_a_days_work_repeats_no_secret(scene):
         "import": (["import", "csv", "../in/bad.csv", "-o", "../in/imported.parquet"], 3),
         "fit": (fit, 3),
         "policy": (["policy", "radius", "own.npz", "-o", "own.json", "--radius", "1500m"], 0),
-        "inspect": (["inspect", "own.npz", "--policy", "own.json", "--json"], 0),
+        "inspect": (["plan", "--details", "own.npz", "--policy", "own.json", "--json"], 0),
         "dry run": (release("town", "ledger.db", "dry.csv", "--dry-run"), 0),
         "release": (release("town", "ledger.db", "released.parquet", "--owner-view"), 0),
         "resume": (release("town", "ledger.db", "released.parquet", "--resume", "--json"), 0),

@@ -1,4 +1,4 @@
-"""Every real input through import, fit, policy, release, account and inspect: what is published is what was promised.
+"""Every real input through import, fit, policy, release, account and plan: what is published is what was promised.
 
 People are split: a model is fitted on one half of them, and people of the other half are released.
 """
@@ -151,10 +151,12 @@ def test_the_account_is_the_sum_of_the_file(done, run):
     assert float(done.document["largest_cost_sum"]) == pytest.approx(sums.cost.max(), abs=1e-6)
 
 
-def test_inspect_foretells_the_first_release(done, run):
+def test_details_foretell_the_first_release(done, run):
     policy = done.folder / f"{done.cell.model}-{done.cell.policy}.json"
     model = done.folder / f"{done.cell.model}.npz"
-    told = json.loads(run("inspect", model, "--policy", policy, "--constraint", done.cell.constraint, "--json").stdout)
+    told = json.loads(
+        run("plan", "--details", model, "--policy", policy, "--constraint", done.cell.constraint, "--json").stdout
+    )
     first = done.released[done.released.step == 1]
     assert len(first) == done.truth.user.nunique()
     assert set(first.plan) == {told["release"]["plan"]}

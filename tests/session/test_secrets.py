@@ -136,7 +136,7 @@ def refusals():
     yield "own places", lambda: public_base(MODEL)
     yield "totals of people", lambda: dphmm.synthesize(MODEL, 3, 4, like=totals, seed=1)
     yield "a plan", lambda: dphmm.plan(MODEL, POLICY, SPACE, promise=promise)
-    yield "inspect", lambda: protection_facts(MODEL, POLICY, SPACE, 1)
+    yield "plan", lambda: protection_facts(MODEL, POLICY, SPACE, 1)
     yield "tune", lambda: dphmm.tune(MODEL, SPACE, target_dop=2, epsilons=[1], runs=2, steps=2)
     yield "a report", lambda: dphmm.read_report("nowhere.csv", MODEL, POLICY)
     yield "dependent records", lambda: Chain(MODEL, 3)

@@ -59,7 +59,7 @@ REMEDY = "dphmm policy ... --merge-lonely"
 def protection_facts(
     model: MarkovModel, policy: PolicyGraph, space: StateSpace, epsilon: Exact, **choices: Unpack[ReleaseChoices]
 ) -> dict[str, Any]:
-    """What a policy protects at the first step of a model, at which error and cost: what `dphmm inspect` prints.
+    """What a policy protects at the first step of a model, at which error and cost: what `dphmm plan --details` prints.
 
     ``choices`` are those of a release: constraint, mechanism, start, protection. Nothing is drawn or
     spent. The sections are "policy", "first_step", "remedies" (what would lower the error, tried) and "warnings"; where
@@ -75,7 +75,7 @@ def protection_facts(
     >>> found["first_step"]["possible_states"], found["release"]["degree_of_protection"]["least"]
     (2, 2)
     """
-    refuse_secrets(model, "inspect")
+    refuse_secrets(model, "plan")
     setting = Setting.of(model, policy, space, epsilon, **choices)
     options, position = setting.options, setting.first()
     plan_set = position.constrain(options.constraint)
@@ -235,7 +235,7 @@ def facts_of(part: Part | None) -> dict[str, Any] | None:
 def lonely_sections(
     model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options, plan: Plan | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """For inspect: the sections "merged_states" and "lonely_states", each where there are any, and warnings."""
+    """The sections "merged_states" and "lonely_states", each where there are any, and warnings."""
     assert model.space is not None
     sections: dict[str, Any] = {}
     warnings = []

@@ -40,9 +40,8 @@ COMMANDS = {
     "fit": ("dphmm.cli.fit:fit", "Fit a Markov model to trajectories."),
     "model": ("dphmm.cli.model:model", "Write a model that is fitted to nobody: from geometry, or a matrix."),
     "policy": ("dphmm.cli.policy:policy", "Say which states must not be told apart."),
-    "inspect": ("dphmm.cli.inspect:inspect", "What a model and a policy protect, and at what error."),
     "tune": ("dphmm.cli.tune:tune", "Which policy and epsilon reach a target, from the model alone."),
-    "plan": ("dphmm.cli.plan:plan", "When to ask: what a budget buys, from the model alone."),
+    "plan": ("dphmm.cli.plan:plan", "What to set: what a budget buys, from the model alone."),
     "optimize": ("dphmm.cli.optimize:optimize", "A mechanism made once for a model and a policy, certified."),
     "check": (
         "dphmm.cli.check:check",
@@ -63,9 +62,11 @@ COMMANDS = {
     "warm": ("dphmm.cli.warm:warm", "Compile ahead, so that no command has to wait for it."),
 }
 
+#: Names that commands had, or that somebody may expect, and what to type.
+OLD_NAMES = {"inspect": "plan --details"}
 #: Where a context keeps what was typed.
 _TYPED = "dphmm.typed"
-_WRITES_NOTHING = ("inspect", "check", "leakage", "audit", "account")
+_WRITES_NOTHING = ("check", "leakage", "audit", "account")
 _KEEPS_A_LEDGER = ("release", "run", "demo")
 #: Errors with a line of their own, whether or not somebody asked to stop.
 _ANSWERED = (click.ClickException, click.Abort, click.exceptions.Exit, DphmmError, Interrupted, OutputClosed, OSError)
@@ -85,6 +86,14 @@ class App(click.Group):
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of some words; of a name that is no more, what to type."""
+        if args and args[0] in OLD_NAMES:
+            raise click.UsageError(f"No such command '{args[0]}'; did you mean {OLD_NAMES[args[0]]}?", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without loading any."""

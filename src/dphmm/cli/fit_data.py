@@ -93,7 +93,7 @@ def answers_words(model: MarkovModel) -> str:
         many = f"; a release takes at most {MOST_ANSWERS} of them" if len(space) > MOST_ANSWERS else ""
         return f"answers are the names themselves, without any order (numbers instead: --answers ordinal or FILE){many}"
     shown = [f"{answer:g} {name}" for name, answer in zip(space.names, space.answers[:, 0].tolist(), strict=True)]
-    more = f", ... ({len(shown)} in all: dphmm inspect --states)" if len(shown) > _MOST_NAMES else ""
+    more = f", ... ({len(shown)} in all: dphmm plan --details --states)" if len(shown) > _MOST_NAMES else ""
     return f"answers in the order of the names: {', '.join(shown[:_MOST_NAMES])}{more}"
 
 

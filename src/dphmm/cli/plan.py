@@ -11,18 +11,24 @@ import click
 
 from dphmm import plot
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import Console, Interrupted, print_json
+from dphmm.cli.console import Console, Interrupted, aligned, option_of, print_json
 from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messages, new_output, plan_choices
+from dphmm.cli.plan_details import details, lines
 from dphmm.errors import InvalidInput
+from dphmm.statement.sentences import by_chance, epsilon_words, lasting, off
 from dphmm.states.grid import Grid
 from dphmm.storage.inputs import checked_output
 
 if TYPE_CHECKING:
     from dphmm.choose.planning import World
     from dphmm.choose.schedule_plan import SchedulePlan
+    from dphmm.policy.graph import PolicyGraph
     from dphmm.statement.verdict import Stay
 
 _CHOICES = ("constraint", "mechanism", "start", "protection")
+_ABOUT_A_POLICY = {
+    "epsilon": None, "steps": None, "constraint": "support", "mechanism": "auto", "start": None, "protection": None,
+}  # fmt: skip
 #: A plan that takes less than so many seconds is not forecast, and larger cells are named that take about so few.
 _LONG, _SHORT, _MINUTES = 5.0, 3.0, 100.0
 #: Sizes of cells that are named, in metres.
@@ -33,11 +39,16 @@ _MOST_TIMES = 12
 
 @click.command("plan", context_settings=CONTEXT)
 @click.argument("model", metavar="MODEL")
-@click.option("--policy", required=True, metavar="P", help="The policy, as dphmm policy writes it.")
-@click.option("--path-epsilon", required=True, metavar="E", help="The total, as for release: what two paths may lose.")
+@click.option("--policy", metavar="P", help="The policy, as dphmm policy writes it.")
+@click.option("--path-epsilon", metavar="E", help="The total, as for release: what two paths may lose.")
 @click.option("--per", metavar="TIME", help="In each block of 1d, 12h or 7d, or of so many steps.")
 @click.option("--zone", metavar="ZONE", help="With --per: the clock: +HH:MM, or Europe/Berlin  [default: +00:00]")
-@click.option("--steps", type=int, metavar="T", help="In a whole sequence of T steps.")
+@click.option(
+    "--steps",
+    type=int,
+    metavar="T",
+    help="In a whole sequence of T steps; of --details alone: what T releases lose together at the edges of P.",
+)
 @click.option("--window", type=int, metavar="W", help="In any W steps in a row.")
 @click.option(
     "--schedule",
@@ -53,29 +64,46 @@ _MOST_TIMES = 12
     "--reserve", metavar="SHARE", default="0", help="Leave this share of each total for later questions: 0.25."
 )
 @click.option("--people", type=int, default=100, show_default=True, help="Invented people to try schedules on.")
+@click.option("--details", is_flag=True, help="Also what model and policy are, what was tried, and what would help.")
+@click.option("--states", is_flag=True, help="Of --details also every state: number, name, answer, place.")
 @click.option("-o", "--output", metavar="plan.json", help="Write the plan, for release --plan.")
 @click.option("--plot", metavar="FILE", help="Draw the errors of all schedules that were tried (.svg).")
 @plan_choices
 @force
 @messages
 def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
-    """Choose when to ask, and tell what a total buys, before anything is spent.
+    """What to set: when to ask, and what a total buys, before anything is spent.
 
     Schedules are tried on invented people who move as the model says. Nothing but model, policy and options is looked
     at. Printed for a quarter, a half and twice the total too: the schedule, the expected error, and what a reader
     of the file would still find of who stays at one place.
+
+    With --details also what the states are and, with a policy, whom it protects at what error; without --path-epsilon
+    that alone.
     """
     from dphmm.choose.planning import World
     from dphmm.choose.schedule_plan import save_plan
     from dphmm.cli.release_job import asked_promise
 
     chain, space = loaded_model(model)
-    policy, space = loaded_policy(given["policy"], chain)
+    policy: PolicyGraph | None = None
+    if given["policy"] is not None:
+        policy, space = loaded_policy(given["policy"], chain)
+    choices: Any = {name: given[name] for name in _CHOICES if given[name] is not None}
     promise = asked_promise(given)
-    assert promise is not None
+    if promise is None:
+        _check_details(given)
+        document = details(chain, model, policy, space, given, choices)
+        if as_json:
+            print_json(document)
+        else:
+            click.echo("\n".join(lines(document, space)))
+        _warn_of(document)
+        return
+    if policy is None:
+        raise InvalidInput("--policy", "nothing", "the policy, as dphmm policy writes it")
     _check_outputs(model, given)
     console = Console(quiet=quiet or as_json)
-    choices: Any = {name: given[name] for name in _CHOICES if given[name] is not None}
     named = {name: given[name] for name in ("schedule", "hours", "epsilon", "people", "reserve")}
     world = World(chain, policy, space, promise, **named, choices=choices)
     totals = world.totals(promise.exact)
@@ -102,20 +130,56 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
             f"over {own.over}, readers are expected to err no less than without it: more budget, a longer block, "
             "fewer states, or a policy of shorter edges"
         )
+    exact = {**given, "epsilon": own.schedule.exact, "steps": None}
+    document = details(chain, model, policy, space, exact, choices) if given["details"] else {}
     if as_json:
         rows = [
             {name: one.document()[name] for name in ("schedule", "stays")} | _error(one) | {"not_advised": reasons}
             for one, reasons in zip(found, against, strict=True)
         ]
         output = given["output"] if is_taken else None
-        print_json({"plan": own.document(), **_error(own), "totals": rows, "output": output, "spent": "nothing"})
+        print_json(
+            {"plan": own.document(), **_error(own), "totals": rows, "output": output, "spent": "nothing"}
+            | ({"details": document} if document else {})
+        )
     else:
-        click.echo("\n".join([*told(found, own, against), *_when(own, found)]))
+        tried = [*_tried(own), *lines(document, space)] if document else []
+        click.echo("\n".join([*told(found, own, against), *_when(own, found), *tried]))
+    _warn_of(document)
     if stop is not None:
         missing = ", ".join(map(in_short, totals[len(plans) :]))
         kept = "" if given["output"] is None or not is_taken else f"; {given['output']} is written without them"
         raise Interrupted(f"interrupted: what was finished is above; no plan for totals of {missing}{kept}", stop)
     world.check_advised(own)
+
+
+def _check_details(given: Mapping[str, Any]) -> None:
+    """Without a total nothing is planned: refuse the options of a plan, and those about a policy without one."""
+    if not given["details"]:
+        raise InvalidInput("--path-epsilon", "nothing", "the total to plan for; or --details, what MODEL is")
+    of_a_plan = ("per", "zone", "window", "hours", "output", "plot")
+    named = next((name for name in of_a_plan if given[name] is not None), None)
+    if named is not None:
+        raise InvalidInput("--path-epsilon", f"nothing, beside {option_of(named)}", "the total to plan for")
+    if given["policy"] is None and any(given[name] != usual for name, usual in _ABOUT_A_POLICY.items()):
+        raise InvalidInput("--policy", "nothing", "a policy, which the other options are about")
+
+
+def _warn_of(document: Mapping[str, Any]) -> None:
+    for warning in document.get("warnings", []):
+        Console().warn(warning)
+
+
+def _tried(own: SchedulePlan) -> list[str]:
+    """Every schedule that was tried for the total."""
+    rows = [
+        (
+            f"  {row.releases} x {in_short(row.epsilon)}{' (chosen)' * row.chosen}",
+            f"{off(row.smoothed, own.unit)}, {off(row.online, own.unit)} by the answers so far; {row.people} people",
+        )
+        for row in own.ladder
+    ]
+    return ["tried for this total", *aligned(rows)]
 
 
 def forecast_lines(world: World, seconds: float) -> list[str]:
@@ -151,7 +215,6 @@ def told(found: Sequence[SchedulePlan], own: SchedulePlan, against: Sequence[Seq
 
     ``against``: the reasons for which each is no advice.
     """
-    from dphmm.statement.sentences import epsilon_words, lasting, off
     from dphmm.statement.story import after_words, stay_words
 
     paced = own.schedule.kind == "paced"
@@ -195,16 +258,12 @@ def _told_stays(one: SchedulePlan) -> list[Stay]:
 def _found(one: SchedulePlan, stays: int) -> str:
     if one.stays.found and not any(stay.answers for stay in one.stays.found):
         return "not asked"
-    from dphmm.statement.sentences import off
-
     told = [off(stay.error, one.unit) for stay in _told_stays(one)]
     return " / ".join([*told, *(["not computed"] * (len(told) < max(1, stays)))])
 
 
 def _when(own: SchedulePlan, found: Sequence[SchedulePlan]) -> list[str]:
     """At which times of the clock, or at which steps, answers come; and of what the errors are."""
-    from dphmm.statement.sentences import by_chance
-
     of = f"errors over {own.over}{'; who stays: from the first row on' * (own.stays.what != 'sequence')}"
     whose = f"{of}\nall of people who move as the model says; nothing has been spent"
     if own.left:

@@ -221,7 +221,7 @@ def _release(name: str, model: str, policy: str, choices: str) -> Iterator[str]:
     yield f"release {rows} {planned} -o {name}.parquet --ledger {name}.db --quiet"
     yield f"smooth {name}.parquet {given} -o {name}-smoothed.parquet --marginals"
     yield f"audit {planned} --released {name}.parquet --ledger {name}.db --truth {rows} --draws 200"
-    yield f"inspect {model}.npz --policy {policy} --epsilon 1 {choices}"
+    yield f"plan {model}.npz --details --policy {policy} --epsilon 1 {choices}"
 
 
 def _questions() -> Iterator[str]:
@@ -229,7 +229,7 @@ def _questions() -> Iterator[str]:
     for model in _SPACES:
         name = f"{model}-radius-support"
         yield f"check-release {name}.parquet --model {model}.npz --policy {model}-radius.json --ledger {name}.db"
-    yield "inspect map.npz --policy map-radius.json --epsilon 1 --steps 4 --states"
+    yield "plan map.npz --details --policy map-radius.json --epsilon 1 --steps 4 --states"
     yield f"account map-radius-support.db --temporal {given}"
     yield "account line-radius-support.db --temporal --model line.npz --policy line-radius.json"
     yield "optimize map.npz --policy map-radius.json --epsilon 1 -o made.npz --quiet"

@@ -1,4 +1,4 @@
-"""The settings that are no advice: one rule for `plan`, `tune` and `inspect`, from public figures alone.
+"""The settings that are no advice: one rule for `plan` and its search, from public figures alone.
 
 What is no advice may be listed, with the reasons, and is taken from whoever names it; it is never what a command prints
 or a function returns as the best.

@@ -63,7 +63,7 @@ state (--protection merge), which raises the noise for nobody and is off by the 
 at the first step: each is joined to {{ "another label" if labels else "a nearest partner" }}, \
 {{ "and the table keeps these pairs too" if table else "which widens the hull, and so the noise, for everyone" }}; \
 {% if labels %}remedy: a policy with an edge for each of them{% else %}remedy where it lowers the error, as dphmm \
-inspect says: dphmm policy ... --merge-lonely{% if table %} --isolated{% endif %}{% endif +%}
+plan --details says: dphmm policy ... --merge-lonely{% if table %} --isolated{% endif %}{% endif +%}
 {% endif %}
 {% if times %}
 the cost of the first step is {{ "%.3g" | format(times) }} epsilon: states that are far apart and that no edge of the \

@@ -366,7 +366,7 @@ def nothing_left(
         "delimiter=, names= or skip_lines= may say how lines are cut",
         "invalid_place": next(iter(swapped), "degrees, with a point before decimals; or decimal=comma"),
         "invalid_state": "columns lat and lon, or names such as the model's cells have: "
-        "dphmm inspect --states lists them",
+        "dphmm plan --details --states lists them",
     }
     remedy = remedies.get(commonest, "")
     if commonest == "invalid_time" and sample is not None and times.field in sample.column_names:

@@ -1,4 +1,4 @@
-"""dphmm inspect: public facts, for people and for machines."""
+"""dphmm plan --details: public facts, for people and for machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HELP = "what would help, tried on the first step"
 
 
 def test_a_model_alone(town, run, one_json):
-    facts = one_json(run("inspect", town / "model.npz", "--json"))
+    facts = one_json(run("plan", "--details", town / "model.npz", "--json"))
     assert set(facts) == {"space", "model"}
     assert facts["space"]["dimension"] == 2
     assert facts["space"]["pitch"] == [1000.0, 1000.0]
@@ -33,7 +33,7 @@ def test_the_numbers_of_the_worked_example(tmp_path, run, one_json):
     model = MarkovModel([1 / 6] * 6, [[1 / 6] * 6] * 6, space=space)
     save_model(model, tmp_path / "m.npz")
     save_policy(from_edges([[1, 2], [3, 4], [3, 5], [4, 5]], 6), tmp_path / "p.json", space)
-    facts = one_json(run("inspect", tmp_path / "m.npz", "--policy", tmp_path / "p.json", "--json"))
+    facts = one_json(run("plan", "--details", tmp_path / "m.npz", "--policy", tmp_path / "p.json", "--json"))
     release = facts["release"]
     assert release["volume"] == 11
     assert len(release["vertices"]) == 6
@@ -45,15 +45,15 @@ def test_the_numbers_of_the_worked_example(tmp_path, run, one_json):
 
 
 def test_every_number_comes_with_what_it_means(town, run):
-    text = run("inspect", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "0.5").stdout
+    text = run("plan", "--details", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "0.5").stdout
     assert "exp(0.5)" in text
     assert "Theorem 6.3" in text
     assert "One noise distribution for all states" in text
 
 
 def test_errors_come_with_what_they_are_and_their_unit(town, site, run, one_json):
-    text = run("inspect", town / "model.npz", "--policy", town / "radius.json").stdout
-    error = one_json(run("inspect", town / "model.npz", "--policy", town / "radius.json", "--json"))
+    text = run("plan", "--details", town / "model.npz", "--policy", town / "radius.json").stdout
+    error = one_json(run("plan", "--details", town / "model.npz", "--policy", town / "radius.json", "--json"))
     assert error["space"]["answer_unit"] == "m"
     lines = {line.split("  ")[1]: line for line in text.splitlines() if "root mean square" in line}
     assert lines["root mean square error"].endswith(f" {error['release']['expected_error']:.6g} m")
@@ -61,7 +61,7 @@ def test_errors_come_with_what_they_are_and_their_unit(town, site, run, one_json
     assert each.count(" m,") + each.endswith(" m") == sum(
         error is not None for error in error["release"]["expected_errors"].values()
     )
-    pages = run("inspect", site / "model.npz", "--policy", site / "complete.json").stdout
+    pages = run("plan", "--details", site / "model.npz", "--policy", site / "complete.json").stdout
     assert re.search(r"root mean square error +[0-9.]+ answer units\n", pages)
     assert "expected error" not in text + pages
 
@@ -79,7 +79,7 @@ def test_a_flat_policy_is_warned_of(town, tmp_path, run, one_json):
     (tmp_path / "g.csv").write_text("\n".join(rows) + "\n")
     policy = tmp_path / "flat.json"
     run("policy", "edges", town / "model.npz", "-o", policy, "--graph", tmp_path / "g.csv")
-    facts = one_json(run("inspect", town / "model.npz", "--policy", policy, "--json"))
+    facts = one_json(run("plan", "--details", town / "model.npz", "--policy", policy, "--json"))
     assert "flat" in facts["warnings"][0]
     assert facts["release"]["rank"] == 2
 
@@ -89,7 +89,7 @@ def _same_row(space, i, j):
 
 
 def test_options_about_a_policy_need_one(town, run):
-    run("inspect", town / "model.npz", "--protection", "merge", code=2)
+    run("plan", "--details", town / "model.npz", "--protection", "merge", code=2)
 
 
 @pytest.mark.parametrize("json", [[], ["--json"]])
@@ -97,19 +97,19 @@ def test_options_about_a_policy_need_one(town, run):
 def test_states_that_a_policy_leaves_exposed(town, tmp_path, run, options, json):
     policy = tmp_path / "tiny.json"
     run("policy", "radius", town / "model.npz", "-o", policy, "--radius", "10m")
-    told = run("inspect", town / "model.npz", "--policy", policy, *options, *json)
+    told = run("plan", "--details", town / "model.npz", "--policy", policy, *options, *json)
     assert "exposed by the policy at the first step" in told.stderr
     assert ("exposed by the policy" in told.stdout) == bool(json)
 
 
 def test_nothing_amiss_is_no_warning(town, run, one_json):
-    result = run("inspect", town / "model.npz", "--policy", town / "complete.json", "--json")
+    result = run("plan", "--details", town / "model.npz", "--policy", town / "complete.json", "--json")
     assert one_json(result)["warnings"] == []
     assert result.stderr == ""
 
 
 def test_what_is_no_advice_is_marked_and_nothing_helps_without_a_limit(town, run, one_json):
-    asked = ("inspect", town / "model.npz", "--policy", town / "radius.json")
+    asked = ("plan", "--details", town / "model.npz", "--policy", town / "radius.json")
     strong = "not advised: one answer leaves less than 1 in 20 doubt"
     weak = run(*asked, "--epsilon", 1)
     first, *_, second, limit = weak.stdout.splitlines()[weak.stdout.splitlines().index(HELP) + 1 :]
@@ -125,21 +125,21 @@ def test_what_is_no_advice_is_marked_and_nothing_helps_without_a_limit(town, run
 def test_every_state_by_number_name_answer_and_place(town, run, one_json):
 
     space = load_model(town / "model.npz").space
-    states = one_json(run("inspect", town / "model.npz", "--states", "--json"))["states"]
+    states = one_json(run("plan", "--details", town / "model.npz", "--states", "--json"))["states"]
     assert [state["number"] for state in states] == list(range(space.n_states))
     assert [state["name"] for state in states] == list(space.names)
     assert [state["answer"] for state in states] == space.answers.tolist()
     assert [space.locate(state["lat"], state["lon"]) for state in states] == list(range(space.n_states))
-    text = run("inspect", town / "model.npz", "--states").stdout
+    text = run("plan", "--details", town / "model.npz", "--states").stdout
     assert len([line for line in text.splitlines() if ", at 50.0" in line]) == space.n_states
-    assert "states" not in one_json(run("inspect", town / "model.npz", "--json"))
+    assert "states" not in one_json(run("plan", "--details", town / "model.npz", "--json"))
 
 
 def test_absorbing_states_are_named(tmp_path, run, one_json):
     (tmp_path / "rows.csv").write_text("user,state\na,work\na,home\na,work\na,end\nb,home\nb,end\n")
     told = run("fit", tmp_path / "rows.csv", "-o", tmp_path / "m.npz", "--state-column", "state").stderr
     assert "1 absorbing state (end)" in told
-    facts = one_json(run("inspect", tmp_path / "m.npz", "--states", "--json"))
+    facts = one_json(run("plan", "--details", tmp_path / "m.npz", "--states", "--json"))
     assert any("1 absorbing state (end)" in note for note in facts["model"]["notes"])
     assert [(state["name"], state["absorbing"]) for state in facts["states"]] == [
         ("end", True),
@@ -147,4 +147,23 @@ def test_absorbing_states_are_named(tmp_path, run, one_json):
         ("work", False),
     ]
     assert [state for state in facts["states"] if "lat" in state] == []
-    assert "0 end" in run("inspect", tmp_path / "m.npz", "--states").stdout
+    assert "0 end" in run("plan", "--details", tmp_path / "m.npz", "--states").stdout
+
+
+def test_details_of_a_plan_are_those_of_its_epsilon_and_what_was_tried(town, run, one_json):
+    asked = ("plan", town / "model.npz", "--policy", town / "radius.json")
+    planned = (*asked, "--path-epsilon", 6, "--steps", 12, "--epsilon", 2, "--people", 4, "--details")
+    document = one_json(run(*planned, "--json"))
+    alone = one_json(run(*asked, "--details", "--epsilon", 2, "--json"))
+    assert document["details"] == alone and document["plan"]["schedule"]["epsilon"] == "2"
+    lines = run(*planned).stdout.splitlines()
+    assert "tried for this total" in lines and any("3 x 2 (chosen)" in line and "4 people" in line for line in lines)
+    assert HELP in lines
+
+
+@pytest.mark.parametrize("more", [("--per", "1d"), ("-o", "plan.json"), ("--window", 5), ("--hours", "7-21")])
+def test_without_a_total_nothing_is_planned(town, run, more):
+    told = run("plan", town / "model.npz", "--details", *more, code=2).stderr
+    assert told.startswith(f"error: --path-epsilon: got nothing, beside {more[0] if more[0] != '-o' else '--output'}")
+    told = run("plan", town / "model.npz", "--policy", town / "radius.json", code=2).stderr
+    assert "--path-epsilon: got nothing; expected the total to plan for; or --details" in told

@@ -1,37 +1,31 @@
-"""dphmm inspect: what a model and a policy protect, at which error and cost."""
+"""What `dphmm plan --details` says: what a model's states are, and what a policy protects, at which error and cost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import Console, Row, aligned, one_line, print_json, reworded
-from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices
-from dphmm.errors import InvalidInput
+from dphmm.cli.console import Row, aligned, one_line, reworded
 from dphmm.statement.advice import not_advised
 
 if TYPE_CHECKING:
+    from dphmm.markov.model import MarkovModel
+    from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
 
 
-@click.command("inspect", context_settings=CONTEXT)
-@click.argument("model", metavar="MODEL")
-@click.option("--policy", metavar="P", help="Also what this policy protects at the first step.")
-@click.option("--epsilon", metavar="E", default="1", show_default=True, help="The promise of each release.")
-@plan_choices
-@click.option("--steps", type=int, metavar="T", help="Also what T releases lose together at the edges of the policy.")
-@click.option("--states", is_flag=True, help="Also list every state: number, name, answer, place.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-def inspect(
-    model: str, policy: str | None, epsilon: str, steps: int | None, states: bool, as_json: bool, **choices: Any
-) -> None:
-    """Print what a model's states are and, with a policy, whom it protects at what error.
+def details(
+    model: MarkovModel,
+    path: str,
+    policy: PolicyGraph | None,
+    space: StateSpace,
+    given: Mapping[str, Any],
+    choices: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The facts for JSON, by section: of the model that a file has, and with a policy what that protects.
 
-    Everything here is public: it depends on the model, the policy and the options alone. Errors are root mean
-    squares in answer units (metres on a map); costs are largest losses between any two possible states.
+    ``given``: epsilon, the number of steps that are taken together, and whether every state is listed.
     """
     from dphmm.choose.details import protection_facts
     from dphmm.session.planned_losses import planned_losses
@@ -40,36 +34,21 @@ def inspect(
     from dphmm.statement.learning import learning_of
     from dphmm.storage.models import model_facts, space_facts, state_list
 
-    chain, space = loaded_model(model)
-    learning = learning_of(chain, model)
-    facts = model_facts(chain) | {"learning": None if learning is None else parts.document(learning)}
-    document: dict[str, Any] = {"space": space_facts(space), "model": facts}
+    assert model.space is not None
+    learning = learning_of(model, path)
+    facts = model_facts(model) | {"learning": None if learning is None else parts.document(learning)}
+    document: dict[str, Any] = {"space": space_facts(model.space), "model": facts}
+    epsilon = given["epsilon"] or "1"
     if policy is not None:
-        given = {name: value for name, value in choices.items() if value is not None}
-        graph, space = loaded_policy(policy, chain)
-        document |= protection_facts(chain, graph, space, epsilon, **given)
+        document |= protection_facts(model, policy, space, epsilon, **choices)
         # A refusal has the library's words for options.
         document["warnings"] = [reworded(one) if one.startswith("refused: ") else one for one in document["warnings"]]
-        if steps is not None:
-            document["over_time"] = planned_losses(Setting.of(chain, graph, space, epsilon, **given), steps)
-    elif steps is not None or any(choices[name] != default for name, default in _DEFAULTS.items()):
-        raise InvalidInput("--policy", "nothing", "a policy, which the other options are about")
-    if states:
-        document["states"] = state_list(chain, space)
-    if as_json:
-        print_json(document)
-    else:
-        click.echo("\n".join(_text(document, space)))
-    for warning in document.get("warnings", []):
-        Console().warn(warning)
-
-
-_DEFAULTS = {
-    "constraint": "support",
-    "mechanism": "auto",
-    "start": None,
-    "protection": None,
-}
+        if given["steps"] is not None:
+            setting = Setting.of(model, policy, space, epsilon, **choices)
+            document["over_time"] = planned_losses(setting, given["steps"])
+    if given["states"]:
+        document["states"] = state_list(model, space)
+    return document
 
 
 _LABELS = {
@@ -81,13 +60,13 @@ _LABELS = {
 }
 
 
-def _text(document: Mapping[str, Any], space: StateSpace) -> list[str]:
+def lines(document: Mapping[str, Any], space: StateSpace) -> list[str]:
+    """The facts for people, but for warnings."""
     from dphmm.choose.details import remedy_line
 
-    lines: list[str] = []
+    written: list[str] = []
     for section, facts in document.items():
         if section == "warnings":
-            # They go to standard error.
             continue
         if section == "remedies":
             told = [f"  {remedy_line(one, space)}" for one in facts]
@@ -97,18 +76,18 @@ def _text(document: Mapping[str, Any], space: StateSpace) -> list[str]:
                 )
             for reason in not_advised(0, limited=False) if facts else ():
                 told.append(f"  {reason} with any of it: dphmm plan --path-epsilon E --per 1d sets a limit")
-            lines += ["what would help, tried on the first step", *told] if told else []
+            written += ["what would help, tried on the first step", *told] if told else []
             continue
         if section == "states":
-            lines += ["states", *aligned([_state(state) for state in facts])]
+            written += ["states", *aligned([_state(state) for state in facts])]
             continue
         unit = document["space"]["answer_unit"]
         if facts.get("learning") is not None and facts["fitted_on_people"] is None:
             facts = {**facts, "fitted_on_people": "not told (learned privately)"}
         shown = {name: fact for name, fact in facts.items() if not (name == "answer_unit" and "answers" in facts)}
         rows = [_row(name, fact, unit) for name, fact in shown.items() if fact != []]
-        lines += [section.replace("_", " "), *aligned(rows)]
-    return lines
+        written += [section.replace("_", " "), *aligned(rows)]
+    return written
 
 
 def _row(name: str, fact: Any, unit: str) -> Row:
