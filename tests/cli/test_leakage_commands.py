@@ -1,8 +1,9 @@
 """Leakage of whole sequences on the command line: account --temporal, plan --details --steps.
 
 Claims: `account` prints what the library computes from the costs, the skips, the queries and the plans of the very
-releases that a ledger holds, also where plans hang on answers; `plan --details` does so for plans to come, and refuses
-where these hang on answers. Fails where a skip, a query, the start of the model or a plan is another one than was released.
+releases that a ledger holds, also where plans hang on answers; `plan --details` does so for plans to come, and
+refuses where these hang on answers. Fails where a skip, a query, the start of the model or a plan is another one than
+was released.
 """
 
 from __future__ import annotations

@@ -289,7 +289,9 @@ FAULTS = [
         42, "a policy that was made for other states", "refused: both hashes",
         library(for_another_space, refused("space", "one with hash", "the policy's, with hash")),
         command(RELEASE.replace("radius.json", "pages.json"), refused("policy", "pages.json", "another model's")),
-        command("plan --details pages.npz --policy radius.json", refused("policy", "radius.json", "another model's states")),
+        command(
+            "plan --details pages.npz --policy radius.json", refused("policy", "radius.json", "another model's states")
+        ),
         command(
             "policy union model.npz pages.json radius.json -o p.json", refused("policy", "pages.json", "another model")
         ),

@@ -510,7 +510,9 @@ FAULTS = [
         command(
             written("x.pkl", spoiled.pickled, "import csv x.pkl -o t.csv"), refused("SRC", "pickles are never loaded")
         ),
-        command(written("x.npz", spoiled.pickled, "plan --details x.npz"), refused("x.npz", "cannot be read as a model")),
+        command(
+            written("x.npz", spoiled.pickled, "plan --details x.npz"), refused("x.npz", "cannot be read as a model")
+        ),
     ),
     fault(
         100, "a Parquet column of an extension type; a folder of files that differ", "refused",
