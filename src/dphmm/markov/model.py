@@ -401,7 +401,7 @@ class MarkovModel:
         ----------
         base : a model of the places, whose moves are the pairs that may occur: from geometry, or fitted.
         sequences : arrays of state numbers of the base, to count from; None for a chain that moves as the base does.
-        weight : how many moves the base's row is worth beside what was counted; 10, and more where counts are noisy.
+        weight : how many moves the base's row is worth beside what was counted; 5, and more where counts are noisy.
         epsilon, max_length, options : for a fit with differential privacy, as in
             :func:`dphmm.markov.private.fit_second_order`.
 

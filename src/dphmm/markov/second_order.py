@@ -24,7 +24,7 @@ from dphmm.markov.stochastic import Jump, ModelParts, refuse_secrets
 from dphmm.types import FloatArray, IntArray
 
 #: How many moves the row of the base is worth.
-WEIGHT = 10.0
+WEIGHT = 5.0
 #: A weight below this is lost beside any count.
 _LEAST_WEIGHT = 1e-9
 
@@ -132,5 +132,5 @@ def checked_weight(weight: Any) -> float:
     """How many moves a row of the base is worth. Raises InvalidInput for none, or too few to count."""
     worth = finite_number(weight, "weight")
     if worth < _LEAST_WEIGHT:
-        raise InvalidInput("weight", weight, "how many moves the base's row is worth, such as 10")
+        raise InvalidInput("weight", weight, "how many moves the base's row is worth, such as 5")
     return worth
