@@ -5,7 +5,7 @@ An instance is plain public data and a walk; nothing of the library is used to m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ class Instance:
     """Public data of one subject, and where the subject goes.
 
     ``walk``: per step the true state (-1: a place that no state has) or SKIP. ``queries``: one, or two that share the
-    subject's ledger.
+    subject's ledger. ``secrets``: which state each state of the chain is of, where the chain has others of its own.
     """
 
     number: int
@@ -54,15 +54,24 @@ class Instance:
     queries: tuple[Query, ...]
     walk: tuple[Any, ...]
     bits: int
+    secrets: np.ndarray | None = None
 
     @property
     def n(self) -> int:
-        return len(self.initial)
+        """How many states may be hidden."""
+        return len(self.initial) if self.secrets is None else int(self.secrets.max()) + 1
 
     @property
     def tiny(self) -> bool:
         """Few enough states and steps to look at every pair of histories."""
-        return self.n <= 4 and len(self.walk) <= 3
+        return self.n <= 4 and len(self.walk) <= 3 and self.secrets is None
+
+    def latent(self) -> Instance:
+        """The same with a chain of its own states: one for each state, and a few more, in any order."""
+        rng = np.random.default_rng([self.bits, self.number])
+        secrets = np.concatenate([np.arange(self.n), rng.integers(self.n, size=int(rng.integers(1, 5)))])
+        initial, transition = _model(rng, len(secrets))
+        return replace(self, initial=initial, transition=transition, secrets=rng.permutation(secrets))
 
     @classmethod
     def numbered(cls, seed: int, number: int) -> Instance:

@@ -45,7 +45,7 @@ def _judge_steps(play: Play, findings: Findings) -> None:
         name = step.query.name
         while reached[name] < step.t:
             possible[name], reached[name] = support.reach(instance, possible[name]), reached[name] + 1
-        case = Case(instance, step, edges, possible[name])
+        case = Case(instance, step, edges, support.hidden(instance, possible[name]))
         findings.counts["plans"] += 1
         findings.features.update(features(case))
         check_promise(case, findings)
@@ -54,6 +54,7 @@ def _judge_steps(play: Play, findings: Findings) -> None:
         if instance.tiny:
             check_points(case, findings)
             cases.append(case)
-        possible[name] = support.left_by(case)
+        left = support.left_by(case)
+        possible[name] = left if instance.secrets is None else possible[name] & left[instance.secrets]
     if cases:
         check_histories(play, cases, findings)

@@ -45,7 +45,7 @@ class Play:
     @classmethod
     def of(cls, instance: Instance) -> Play:
         spaces = {q.name: dphmm.StateSpace(q.answers, pitch=q.pitch) for q in instance.queries}
-        model = dphmm.MarkovModel(instance.initial, instance.transition)
+        model = dphmm.MarkovModel(instance.initial, instance.transition, secrets=instance.secrets)
         policy = library_policy(instance.policy, instance, spaces[instance.queries[0].name], model)
         return cls(instance, spaces, MemoryLedger(), model, policy)
 

@@ -38,13 +38,23 @@ def policy_edges(spec: PolicySpec, instance: Instance, space: Any) -> Edges:
         return {(min(e), max(e)) for e in spec.parameters["edges"] if e[0] != e[1]}
     if spec.kind == "knn":
         return _nearest(spec.parameters["k"], instance.n, space)
+    followers = _followers(instance)
     joined = {
         "complete": lambda i, j: True,
         "categorical": lambda i, j: spec.parameters["labels"][i] == spec.parameters["labels"][j],
-        "transition": lambda i, j: any(row[i] > 0 and row[j] > 0 for row in instance.transition),
+        "transition": lambda i, j: any(i in one and j in one for one in followers),
         "radius": lambda i, j: _within(spec, instance.queries[0], space, i, j),
     }[spec.kind]
     return {(i, j) for i, j in itertools.combinations(range(instance.n), 2) if joined(i, j)}
+
+
+def _followers(instance: Instance) -> list[set[int]]:
+    """What each state may be followed by; of a chain with states of its own, each of what is hidden."""
+    secrets = range(instance.n) if instance.secrets is None else instance.secrets.tolist()
+    found: list[set[int]] = [set() for _ in range(instance.n)]
+    for before, row in zip(secrets, instance.transition, strict=True):
+        found[before] |= {after for after, chance in zip(secrets, row, strict=True) if chance > 0}
+    return found
 
 
 def _within(spec: PolicySpec, query: Query, space: Any, i: int, j: int) -> bool:

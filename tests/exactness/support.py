@@ -14,10 +14,16 @@ def at_first(instance: Instance, query: Query) -> np.ndarray:
 
 
 def reach(instance: Instance, states: np.ndarray) -> np.ndarray:
-    """Where one move leads from any of the states."""
-    return np.array(
-        [any(states[i] and instance.transition[i, j] > 0 for i in range(instance.n)) for j in range(instance.n)]
-    )
+    """Where one move leads from any of the chain's states."""
+    n = len(instance.initial)
+    return np.array([any(states[i] and instance.transition[i, j] > 0 for i in range(n)) for j in range(n)])
+
+
+def hidden(instance: Instance, states: np.ndarray) -> np.ndarray:
+    """What may be hidden where these states of the chain are possible."""
+    if instance.secrets is None:
+        return states
+    return np.array([any(states[instance.secrets == secret]) for secret in range(instance.n)])
 
 
 def left_by(case: Case) -> np.ndarray:

@@ -12,6 +12,8 @@ import pytest
 from exactness.__main__ import SEED, main
 from exactness.features import EXPECTED
 from exactness.findings import Findings
+from exactness.instances import Instance
+from exactness.judge import judge
 from exactness.run import judge_all
 
 _INSTANCES = 150
@@ -42,6 +44,15 @@ def test_every_kind_of_plan_was_met(findings):
 
 def test_few_instances_are_refused(findings):
     assert sum(findings.refusals.values()) <= _INSTANCES // 25
+
+
+def test_no_instance_of_a_chain_with_states_of_its_own_breaks_the_promise():
+    """The first instances again, each with latent states of which its states are the secrets."""
+    found = Findings()
+    for number in range(_INSTANCES // 2):
+        found.add(judge(Instance.numbered(SEED, number).latent()))
+    assert found.violations == []
+    assert found.ratio.value == 1 and sum(found.refusals.values()) <= _INSTANCES // 25
 
 
 def test_the_command(capsys):
