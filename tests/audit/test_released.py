@@ -82,6 +82,11 @@ KINDS = {
     "delta-set": {"constraint": "delta=0.2"},
     "secrets": {"model": of_pairs()},
     "secrets, delta-set": {"model": of_pairs(), "constraint": "delta=0.2"},
+    "secrets, paced": {
+        "model": of_pairs(),
+        "schedule": dphmm.Schedule(dphmm.SequencePromise(3, steps=20), 1, range(1, 21), (0.5, 0.74)),
+    },
+    "secrets, beginnings": {"model": of_pairs(), "initials": {"u1": "2"}},
     "secrets, one place before": {"model": of_pairs(), "policy": dphmm.policy.transition(of_pairs())},
     "secrets, two places before": {"model": of_pairs(), "policy": dphmm.policy.transition(of_pairs(), 2)},
     "min-error": {"protection": "min-error", "start": "at"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dphmm
@@ -72,6 +73,30 @@ def test_without_counts_it_moves_as_its_base(seed, start, jump):
             plan = setting.plan(position)
             z = int(plan.lattice[plan.lowest_state, 0]) if plan.constant else z
             positions[k] = position.predict(setting.model, position.condition(plan, np.array([z])))
+
+
+@pytest.mark.parametrize("constraint", ["support", "delta=0.1"])
+def test_a_table_and_a_plan_of_it_are_those_of_its_base(constraint):
+    """The same words give the same answers, whose smoothed places agree; and nearly the errors of other people."""
+    space = dphmm.StateSpace(np.arange(N)[:, None])
+    base = dphmm.MarkovModel(np.full(N, 1 / N), base_of(3).matrix.toarray(), space=space, jump=0.05)
+    model, policy = dphmm.MarkovModel.second_order(base), dphmm.policy.radius(space, 1)
+    rows = [(user, step, str((3 * step + ord(user)) % N)) for user in "abc" for step in range(1, 9)]
+    table = pd.DataFrame(rows, columns=["user", "step", "state"])
+    given = policy, space, 2
+    released, errors = [], []
+    for one in (base, model):
+        made = dphmm.release_many(table, one, *given, constraint=constraint, bits=dphmm.ReplayBits(1), progress=False)
+        released.append((made["z_0"], dphmm.smooth(made, one, *given, constraint=constraint)["smoothed_0"]))
+        promise = dphmm.SequencePromise(4, steps=8)
+        for schedule in ("planned", "paced"):
+            plan = dphmm.plan(one, policy, space, promise=promise, schedule=schedule, constraint=constraint, people=50)
+            errors.append((plan.without, plan.expected_error))
+    assert (released[0][0] == released[1][0]).all()
+    assert np.allclose(released[0][1], released[1][1], rtol=1e-9)
+    for one, other in zip(errors[:2], errors[2:], strict=True):
+        assert other[0] == pytest.approx(one[0], rel=1e-9)
+        assert other[1] == pytest.approx(one[1], rel=0.15)
 
 
 def test_a_place_that_nothing_leads_to_has_a_pair_with_itself():

@@ -75,7 +75,7 @@ def protection_facts(
     >>> found["first_step"]["possible_states"], found["release"]["degree_of_protection"]["least"]
     (2, 2)
     """
-    refuse_secrets(model, "plan")
+    refuse_secrets(model, "plan --details")
     setting = Setting.of(model, policy, space, epsilon, **choices)
     options, position = setting.options, setting.first()
     plan_set = position.constrain(options.constraint)

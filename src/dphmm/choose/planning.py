@@ -54,7 +54,6 @@ from dphmm.choose.simulated import (
 )
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.markov.stochastic import refuse_secrets
 from dphmm.mechanisms import OptimalTable, chosen_kind
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
@@ -306,7 +305,6 @@ class World:
         self.kind = one_of(schedule, KINDS, "schedule")
         self._spends = 1 - _checked_reserve(reserve, self.kind)
         self.people, self.seed = whole(people, "people", 2), whole(seed, "seed", 0)
-        refuse_secrets(model, "plan")
         self.setting = Setting.of(model, policy, space, promise.exact, **(choices or PlanChoices()))
         self._settings: dict[Fraction, Setting] = {}
         self._followed_so_far: dict[Schedule, FloatArray] = {}
@@ -344,7 +342,7 @@ class World:
         Half of them are as the model has people, half by how far off a guess without a file is: few people may be most
         of an error.
         """
-        law = self.setting.model.initial
+        law = self.setting.model.summed(self.setting.model.initial)
         order, far = self._far(law)
         drawn = (law + far / far.sum()) / 2 if far.any() else law
         shares = (np.arange(people) + generator.random(people)) / people * drawn.sum()
@@ -479,7 +477,7 @@ class World:
     @cached_property
     def known(self) -> float:
         """How far off somebody is who knows everybody's state, of people as the model has them; 0 without places."""
-        law = self.stay_law if self.stay_law.any() else self.setting.model.initial
+        law = self.stay_law if self.stay_law.any() else self.setting.model.summed(self.setting.model.initial)
         apart = self.setting.space.distances(self._guesses.points[:, None], self._somewhere)
         return float(law @ apart.mean(axis=1))
 

@@ -184,7 +184,7 @@ def walks(
 ) -> IntArray:
     """States (people, steps) at t = 1, 2, ... of independent walks, begun as the model says, or as ``start`` does.
 
-    Of a model with secrets the secrets of its walks; all arguments are about its latent states.
+    Of a model with secrets the secrets of its walks. ``ahead`` is about its latent states, ``first`` about secrets.
 
     ``ahead`` (N,) of a step, 0 being the one before the first: how likely each state makes what is known from that step
     on. The walks are then those of people of whom it is known, if it is there of every step up to the last known.
@@ -197,6 +197,13 @@ def walks(
     before = (start or model.start) == "before"
     law = model.initial if ahead is None else model.initial * known.get(0 if before else 1, 1.0)
     state = generator.choice(model.n_states, size=people, p=law / law.sum()) if first is None else first
+    if first is not None and model.secrets is not None:
+        # A latent state of each secret, as likely as the model begins there.
+        order = np.argsort(model.secrets, kind="stable")
+        masses, ends = _running(model.initial[order]), np.cumsum(np.bincount(model.secrets))
+        low, high = masses[ends - np.bincount(model.secrets)][first], masses[ends][first]
+        place = np.searchsorted(masses, low + generator.random(people) * (high - low), side="right") - 1
+        state = order[np.minimum(place, ends[first] - 1)]
     for t in range(1, steps + 1):
         if t > 1 or before:
             chance = generator.random(people)
@@ -457,7 +464,7 @@ def laws_of_steps(model: MarkovModel, steps: IntArray, start: str | None = None)
 
 
 class AnswerLikelihoods(NamedTuple):
-    """What is answered at one step: about which people (k,), and how likely (N, k) each state of the model makes it."""
+    """What is answered at one step: about which people (k,), and how likely (S, k) each secret makes it."""
 
     who: IntArray
     likelihood: FloatArray
@@ -583,14 +590,14 @@ class SimulatedReleases:
                     after_all[:, places[t]] = told(part, t, self.setting.model.summed(kept.pop(t) * ahead))
             if answered:
                 _, answers = answered.pop()
-                ahead[:, answers.who] *= answers.likelihood
+                ahead[:, answers.who] *= self.setting.model.lifted(answers.likelihood)
         return asked
 
     def steps(self, part: IntArray) -> Iterator[tuple[int, FloatArray, AnswerLikelihoods]]:
         """Step by step the beliefs (N, n) about some people given the answers so far, and the answers of the step.
 
-        They are about the model's own states, as likelihoods are. Of steps that are not looked at those alone come at
-        which somebody may be asked.
+        They are about the model's own states, likelihoods about secrets. Of steps that are not looked at those alone
+        come at which somebody may be asked.
         """
         model, until = self.setting.model, self.paths.shape[1]
         beliefs, nobody = np.repeat(model.initial[:, None], len(part), axis=1), np.zeros(0, dtype=np.int64)
@@ -612,8 +619,7 @@ class SimulatedReleases:
             if len(who):
                 bits = ReplayBits(f"{self.seed} step {stop} person {part[0]}".encode())
                 likelihood = self._answered(stop, secrets[:, who], self.paths[part[who], stop - 1], bits)
-                likelihood = likelihood if model.secrets is None else likelihood[model.secrets]
-                given = beliefs[:, who] * likelihood
+                given = beliefs[:, who] * model.lifted(likelihood)
                 beliefs[:, who] = given / given.sum(axis=0)
             yield stop, beliefs, AnswerLikelihoods(who, likelihood)
 

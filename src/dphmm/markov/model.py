@@ -339,6 +339,10 @@ class MarkovModel:
         mask[self.secrets[possible]] = True
         return mask
 
+    def lifted(self, values: FloatArray) -> FloatArray:
+        """Values (S, ...) of secrets as those of latent states (N, ...)."""
+        return values if self.secrets is None else values[self.secrets]
+
     def summed(self, weights: FloatArray) -> FloatArray:
         """The sums (S, ...) over the latent states of each secret, in their order, of weights (N, ...)."""
         if self.secrets is None:

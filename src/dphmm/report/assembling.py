@@ -30,7 +30,6 @@ from dphmm.choose.schedule_plan import SchedulePlan
 from dphmm.choose.simulated import Guesses, ModelGuesses, middles, places_of_states
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.markov.stochastic import refuse_secrets
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes
 from dphmm.reconstruction.lines import Answered, nearer_than_guesses
@@ -238,7 +237,6 @@ def read_report(
     if not isinstance(released, (str, os.PathLike)):
         expected = "the path of a released file, which has its privacy statement beside it"
         raise InvalidInput("released", f"a {type(released).__name__}", expected)
-    refuse_secrets(model, "report")
     path, space = Path(released), model.space
     checked_title(title)
     if space is None:
@@ -592,7 +590,7 @@ def prospects_of(
     if setting.varies:
         return Prospects(missing="it is not computed for these choices")
     if _INVENTED * work_of(model, world.paths.shape[1]) > _MOST_WORK:
-        return Prospects(missing=f"{model.n_states:,} states take too long here; dphmm plan computes it")
+        return Prospects(missing=f"{made.space.n_states:,} states take too long here; dphmm plan computes it")
     try:
         return prospects_in(world, schedule, plan, scheduled=made.statement.asking is not None)
     except DphmmError as error:
