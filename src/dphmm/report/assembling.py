@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,8 @@ MOST_WRITTEN = 1_500_000
 MOST_COUNTED = 1_000_000
 #: Multiplications that the figures of one schedule may take: half a minute.
 _MOST_WORK = 10**11
+#: Costs of guesses without the file that are kept: so many numbers.
+_KEPT_COSTS = 2**23
 _HOURS = (3, 8, 14, 20)
 _DAY = 86_400
 _INVENTED = 100
@@ -319,10 +322,12 @@ class _Reading:
         self.alone = np.full(len(rows), np.nan)
         self._there, self._guesses = places_of_states(made.space), Guesses(made.space)
         #: Where people are guessed to be without it; those who begin where it is publicly known as others.
-        self.guesses_alone = np.full_like(rows.z, np.nan, dtype=np.float64)
+        self.guesses_alone, alone = np.full_like(rows.z, np.nan, dtype=np.float64), ModelGuesses(made.space)
         if made.subjects is not None:
-            start = made.subjects.setting.options.start
-            self.guesses_alone = ModelGuesses(made.space).at(made.model, rows.step, start)[0]
+            self.guesses_alone = alone.at(made.model, rows.step, made.subjects.setting.options.start)[0]
+        # Such guesses are few, and those of one step are everybody's.
+        kept = max(1, _KEPT_COSTS // made.model.n_states)
+        self._costs_alone = lru_cache(maxsize=kept)(lambda place: alone.costs(np.array(place)))
         self._written = 0
         #: Whether rows have no number by which it is known what was chosen for their steps.
         self._unplaced = False
@@ -424,7 +429,8 @@ class _Reading:
         if counted:
             self.spreads[rows] = spread
             # By the same belief: a guess without answers is not judged by what they contradict.
-            self.alone[rows] = spreads(space, self._there, smoothed.marginals, self.guesses_alone[rows])
+            guessed = zip(self.guesses_alone[rows].tolist(), smoothed.marginals, strict=True)
+            self.alone[rows] = [belief @ self._costs_alone(tuple(place)) for place, belief in guessed]
             if self._holds_out and space.dimension <= 2:
                 self.answered.append(self._held_out(rows, smoothed.marginals))
         if not shown:

@@ -283,10 +283,7 @@ def _nights(
     finding = f"{heading}; {base} without the file."
     drawings = _log_charts(known, unit, finding, first.without, first.what, inside=inside)
     numbers = [dict(points) for _, _, points in known]
-    rows = [
-        [str(after), *(_number(one.get(after, np.nan)) for one in numbers)]
-        for after in sorted({after for one in numbers for after in one})
-    ]
+    rows = [[str(n), *(_number(one.get(n, np.nan)) for one in numbers)] for n in sorted(set().union(*numbers))]
     columns = [f"{first.what}s", *(name + f", {unit}" * bool(unit) for name, _, _ in known)]
     return Figure("stays", heading, drawings, caption, columns, rows)
 

@@ -274,16 +274,13 @@ class Content(Shown):
         near = [np.setdiff1d(policy.neighbors(state), [state]) for state in range(n)]
         if sum(map(len, near)) > 60_000:
             return {}
-        patterns: dict[tuple[int, ...], int] = {}
-        gaps = [tuple((cells.of[part] - cells.of[state]).tolist()) for state, part in enumerate(near)]
-        of = [patterns.setdefault(gap, len(patterns)) for gap in gaps]
-        centre, inside = figures.central(report.space), np.full(len(cells), -1)
-        inside[cells.of] = of
+        centre, sets = figures.central(report.space), list[list[int] | None]([None] * len(cells))
+        for cell, joined in zip(cells.of.tolist(), near, strict=True):
+            sets[cell] = cells.of[joined].tolist()
         other = maps.around(cells, report.space, policy, centre)
         corner = other(np.array([view.west, view.north]))
         return {
-            "sets": [list(gap) for gap in patterns],
-            "set": inside.tolist(),
+            "sets": sets,
             "centre": int(cells.of[centre]),
             "called": words.cells_name(report),
             "zoom": [other.scale / view.scale, float(corner[0]), float(corner[1])],

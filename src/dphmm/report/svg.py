@@ -18,6 +18,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import ArrayLike
 
+from dphmm._notebook import html_table
 from dphmm.report.palette import css
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.types import FloatArray
@@ -193,9 +194,7 @@ class Figure:
 
     def _repr_html_(self) -> str:
         """For notebooks: the picture as an image, which no style of a notebook reaches, and its numbers."""
-        heads = "".join(f"<th scope=col>{escape(name)}</th>" for name in self.columns)
-        cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self.rows[:1000])
-        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>"
+        table = html_table(self.columns, self.rows[:1000])
         image = f"data:image/svg+xml;base64,{b64encode(self.svg.encode()).decode()}"
         return f'<img alt="{escape(self.heading)}" src="{image}"><details><summary>Numbers</summary>{table}</details>'
 

@@ -336,9 +336,9 @@
     const [zoom, left, top] = told.zoom, around = at('set');
     const moved = (path) => path.replace(/(-?[\d.]+) (-?[\d.]+)/g, (_, x, y) => `${short(Number(x) * zoom + left)} ${short(Number(y) * zoom + top)}`);
     const pick = (cell) => {
-      if (!(told.set[cell] >= 0)) return;
+      const near = told.sets[cell];
+      if (!near) return;
       chosen = cell;
-      const near = told.sets[told.set[cell]].map((gap) => cell + gap);
       own[0].setAttribute('d', moved(shape([...near, cell])));
       own[1].setAttribute('d', moved(shape([cell])));
       at('set-count').textContent = `${near.length + 1} of ${cells.n.toLocaleString('en')} ${told.called}`;
@@ -347,7 +347,7 @@
     const nearestCell = (x, y) => {
       let best = chosen, least = Infinity;
       for (let cell = 0; cell < cells.n; cell++) {
-        if (!(told.set[cell] >= 0)) continue;
+        if (!told.sets[cell]) continue;
         const [cx, cy] = where(cell), apart = (cx - x) ** 2 + (cy - y) ** 2;
         if (apart < least) [best, least] = [cell, apart];
       }
