@@ -21,7 +21,6 @@ def test_text_is_escaped_and_numbers_are_short():
 
 
 RESULTS = {
-    "tune": (lambda: dphmm.tune(MODEL, target_dop=2, epsilons=[1], runs=2, steps=2), "recommended: policy"),
     "verify": (
         lambda: dphmm.audit.verify(dphmm.ReleaseSession(MODEL, POLICY, SPACE, 1)),
         "keeps its promise",

@@ -14,7 +14,7 @@ the Markov model, the policy, the mechanism and everything published before.
   `population`, `accounting`; over whole sequences:
   `SequencePromise`, `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
 - a mechanism made once for a model and a policy: `optimize`, `save_table`, `load_table`
-- audits: `audit`; what a release is worth: `evaluation`; which setting to take: `tune`
+- audits: `audit`; what a release is worth: `evaluation`
 - fits and answers that a ledger keeps, counted for everybody: `fit_once`, `query(..., ledger=)`
 - people invented by a model, to share in place of real ones: `synthesize`; tables as points: `to_geopandas`
 - queries over records that depend on each other: `query` (of tables), `dependent`
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from dphmm.errors import LedgerBusy as LedgerBusy
     from dphmm.errors import Unprotectable as Unprotectable
     from dphmm.evaluation.table_check import check_table as check_table
-    from dphmm.evaluation.tuning import tune as tune
     from dphmm.markov.filtering import Belief as Belief
     from dphmm.markov.hidden.hmm import CategoricalHMM as CategoricalHMM
     from dphmm.markov.model import MarkovModel as MarkovModel
@@ -132,7 +131,6 @@ _HOMES = {
     "read": "dphmm.audit.reading",
     "read_report": "dphmm.report.assembling",
     "write_report": "dphmm.report.page",
-    "tune": "dphmm.evaluation.tuning",
     "OtherQuery": "dphmm.decoding",
     "joint_belief": "dphmm.session.smoothing",
     "query": "dphmm.dependent._question",

@@ -1,4 +1,4 @@
-"""Names as labels through every command: fit, policy, inspect, release, audit, smooth, leakage, report, plan, tune."""
+"""Names as labels through every command: fit, policy, release, audit, smooth, leakage, report, plan."""
 
 from __future__ import annotations
 
@@ -135,11 +135,12 @@ def test_a_planned_release_of_labels_is_told_in_labels_and_shown_beside_the_trut
     assert "guessed wrong" in (tmp_path / "r.html").read_text()
 
 
-def test_inspect_and_tune_count_wrong_labels(portal, run):
+def test_details_and_a_search_count_wrong_labels(portal, run):
     told = run("plan", "--details", portal / "m.npz", "--policy", portal / "p.json", "--epsilon", "1").stdout
     assert "labels wrong as released  74.6%" in told and "hull" not in told and "pitch" not in told
-    table = run("tune", portal / "m.npz", "--runs", "2", "--steps", "4", "--epsilon", "1").stdout
-    assert "complete" in table and "hops" in table and "radius" not in table and "shares of labels wrong" in table
+    searched = ("--path-epsilon", "2", "--steps", "4", "--target-error", "0.9", "--people", "4")
+    table = run("plan", portal / "m.npz", *searched).stdout
+    assert "complete" in table and "radius" not in table and " % wrong" in table
     dry = (
         "release",
         portal / "visits.csv",

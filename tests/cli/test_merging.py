@@ -171,17 +171,6 @@ def test_a_ledger_refuses_the_other_space(farm, tmp_path, run):
     assert "of the history" in other.stderr
 
 
-def test_tune_tries_a_policy_on_its_own_space(farm, tmp_path, run, one_json):
-    files = [item for name in ("joined", "merged") for item in ("--policy", farm / f"{name}.json")]
-    told = one_json(run("tune", farm / "model.npz", *files, "--epsilon", "1", "--mechanism", "discrete-knorm",
-                        "--radius", "1.5km", "--runs", "2", "--steps", "2", "--target-error", "20km",
-                        "-o", tmp_path / "best.json", "--table", tmp_path / "table.csv", "--json"))  # fmt: skip
-    assert told is not None
-    table = (tmp_path / "table.csv").read_text()
-    assert "merged.json" in table and "joined.json" in table
-    run("plan", "--details", farm / "model.npz", "--policy", tmp_path / "best.json")
-
-
 def test_for_tables_every_state_without_a_neighbour_is_merged(farm, tmp_path, run, one_json):
     options = ("--merge-lonely", "--isolated", "--radius", "1.5km")
     run("policy", "radius", farm / "model.npz", "-o", tmp_path / "p.json", *options)

@@ -95,13 +95,6 @@ def test_leakage_is_refused_with_a_remedy(run, made, town):
     assert promise == dphmm.SequencePromise(10, steps=30) and "lose at most 10" in promise.sentence()
 
 
-def test_tuning_takes_a_model_with_a_jump(run, made):
-    """Its transition policy would be the complete one, and is left out."""
-    given = ("--target-error", "20km", "--radius", "1500m", "--epsilon", "1", "--steps", "3", "--runs", "2", "--json")
-    tried = run("tune", made / "model.npz", *given).stdout
-    assert "radius 1500 m" in tried and "complete" in tried and "transition" not in tried
-
-
 def test_a_model_replaces_another_with_its_people(run, town, tmp_path):
     model = tmp_path / "model.npz"
     model.write_bytes((town / "model.npz").read_bytes())

@@ -1,4 +1,4 @@
-"""--mechanism optimal-table on the command line: it releases, is audited, inspected, tuned and smoothed; what it cannot
+"""--mechanism optimal-table on the command line: it releases, is audited, planned and smoothed; what it cannot
 do is one line.
 """
 
@@ -41,16 +41,13 @@ def test_the_audit_of_plan_and_file_finds_nothing(town, table, run, one_json):
     )  # fmt: skip
 
 
-def test_inspect_tune_and_smooth_take_it(town, table, tmp_path, run, one_json):
+def test_details_and_smooth_take_it(town, table, tmp_path, run, one_json):
     choice = ("--mechanism", OptimalTable.name)
     public = ("--policy", town / "radius.json", "--epsilon", 1, *choice)
     told = one_json(run("plan", "--details", town / "model.npz", *public, "--json"))
     assert told["release"]["mechanism"] == OptimalTable.name
     errors = told["release"]["expected_errors"]
     assert errors[OptimalTable.name] == told["release"]["expected_error"] < errors["discrete-knorm"]
-    quick = ("--runs", 2, "--steps", 2, "--epsilon", 1, "--radius", "1.5km")
-    swept = one_json(run("tune", town / "model.npz", *choice, *quick, "--json"))
-    assert {row["mechanism"] for row in swept["settings"]} == {OptimalTable.name}
     released = ("--model", town / "model.npz", "--policy", town / "radius.json")
     run("smooth", table / "released.csv", *released, *choice, "-o", tmp_path / "smoothed.csv")
 

@@ -195,7 +195,7 @@ def test_costs_of_ones_own_come_from_a_table(tmp_path, run):
 
 
 @pytest.mark.slow
-def test_inspect_and_tune_say_what_would_help(town, run):
+def test_details_say_what_would_help(town, run):
     """With the figures of the settings that they name."""
     asked = ("plan", "--details", town / "m.npz", "--policy", town / "p.json")
     found = json.loads(run(*asked, "--json").stdout)["remedies"]
@@ -206,11 +206,6 @@ def test_inspect_and_tune_say_what_would_help(town, run):
     text = run(*asked).stdout
     assert "what would help, tried on the first step" in text
     assert f"--mechanism table.npz: {made['before']:.4g} m -> {made['after']:.4g} m" in text
-    tried = ("tune", town / "m.npz", "--policy", town / "p.json", "--runs", "2", "--steps", "2", "--radius", "1500m")
-    tuned = run(*tried, "--epsilon", "1", "--target-error", "9km", "--json")
-    assert [one["remedy"] for one in json.loads(tuned.stdout)["remedies"]]
-    refused = run(*tried, "--mechanism", town / "t.npz", code=2).stderr
-    assert "--mechanism: got a made table; expected a mechanism by name" in refused
 
 
 def test_a_plan_made_with_a_table_asks_for_it(town, tmp_path, run, monkeypatch):

@@ -144,15 +144,6 @@ def test_exposed_states_say_whether_they_are_joined(tmp_path, run):
     assert "0 states are exposed after those without an edge were joined" in told
 
 
-def test_tune_tries_a_policy_once_and_knows_the_number_of_states(town, run):
-    quick = ("--runs", 2, "--steps", 2, "--epsilon", 1)
-    told = run("tune", town / "model.npz", *quick, "--policy", town / "radius.json", "--radius", "1.5km")
-    assert "radius 1500 m is the same policy as radius.json: tried once" in told.stderr
-    assert told.stdout.count("\nradius.json ") == 2 and "radius 1500 m" not in told.stdout
-    told = run("tune", town / "model.npz", *quick, "--target-dop", 17, code=2)
-    assert told.stderr == "error: --target-dop: got 17; expected at most 16, all states of the model\n"
-
-
 @pytest.mark.parametrize("command", ["release", "plan", "smooth", "policy", "audit"])
 def test_an_interrupt_speaks_of_a_ledger_only_where_there_is_one(monkeypatch, command):
     import click

@@ -46,7 +46,7 @@ def options(command):
     }
 
 
-ALONE = ["split", "tune", "plan", "optimize", "release", "synthesize", "export", "read", "smooth", "population"]
+ALONE = ["split", "plan", "optimize", "release", "synthesize", "export", "read", "smooth", "population"]
 
 
 @pytest.mark.parametrize("command", ALONE)

@@ -330,3 +330,8 @@ def test_the_page_s_example_runs(capsys):
 @pytest.mark.parametrize("measure", [name for name in evaluation.__all__ if name.endswith(("error", "error_km"))])
 def test_the_page_has_every_measure(measure):
     assert f"| `{measure}` |" in (ROOT / "docs" / "measures.md").read_text()
+
+
+def test_the_mean_of_a_sample_is_that_of_subjects_of_one_row_each():
+    sample = np.random.default_rng(4).exponential(3.0, 25)
+    assert evaluation.bootstrap_mean(sample) == pytest.approx(evaluation.of_distances(sample).mean, rel=1e-12)

@@ -58,7 +58,7 @@ def test_attacks_are_drawn_with_the_numbers_of_their_report(ax):
     assert ax.get_title().startswith("FOR THE OWNER ALONE") and ax.get_ylabel().endswith(report.unit)
 
 
-@pytest.mark.parametrize("chart", ["shares", "attacks", "trade_off"])
+@pytest.mark.parametrize("chart", ["shares", "attacks"])
 def test_bad_input_is_one_line(chart):
     with pytest.raises(InvalidInput) as refused:
         getattr(dphmm.plot, chart)(pd.DataFrame({"user": ["ann"]}))

@@ -137,7 +137,6 @@ def refusals():
     yield "own places", lambda: public_base(MODEL)
     yield "totals of people", lambda: dphmm.synthesize(MODEL, 3, 4, like=totals, seed=1)
     yield "plan --details", lambda: protection_facts(MODEL, POLICY, SPACE, 1)
-    yield "tune", lambda: dphmm.tune(MODEL, SPACE, target_dop=2, epsilons=[1], runs=2, steps=2)
     yield "dependent records", lambda: Chain(MODEL, 3)
 
 

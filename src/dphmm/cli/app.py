@@ -40,7 +40,6 @@ COMMANDS = {
     "fit": ("dphmm.cli.fit:fit", "Fit a Markov model to trajectories."),
     "model": ("dphmm.cli.model:model", "Write a model that is fitted to nobody: from geometry, or a matrix."),
     "policy": ("dphmm.cli.policy:policy", "Say which states must not be told apart."),
-    "tune": ("dphmm.cli.tune:tune", "Which policy and epsilon reach a target, from the model alone."),
     "plan": ("dphmm.cli.plan:plan", "What to set: what a budget buys, from the model alone."),
     "optimize": ("dphmm.cli.optimize:optimize", "A mechanism made once for a model and a policy, certified."),
     "check": (
@@ -63,7 +62,7 @@ COMMANDS = {
 }
 
 #: Names that commands had, or that somebody may expect, and what to type.
-OLD_NAMES = {"inspect": "plan --details"}
+OLD_NAMES = {"inspect": "plan --details", "tune": "plan --target-error"}
 #: Where a context keeps what was typed.
 _TYPED = "dphmm.typed"
 _WRITES_NOTHING = ("check", "leakage", "audit", "account")

@@ -70,6 +70,7 @@ _FIELDS = {
         "query", "reserve", "smoothing", "start", "steps", "timezone", "window", "zone",
     )},
     **{side: f"--bbox {side}" for side in ("west", "south", "east", "north")},
+    **{f"target_{name}": f"--target-{name}" for name in ("error", "doubt", "stay")},
     "cell": "--grid", "delta": "--constraint delta", "event_id": "--id", "max speed": "--max-speed", "output": "-o",
     "promise": "--path-epsilon", "resolution": "--h3", "source": "SRC",
 }  # fmt: skip

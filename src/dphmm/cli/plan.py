@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm import plot
+from dphmm._checks import exact_number
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Interrupted, aligned, option_of, print_json
-from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messages, new_output, plan_choices
+from dphmm.cli.options import CONTEXT, force, length, loaded_model, loaded_policy, messages, new_output, plan_choices
 from dphmm.cli.plan_details import details, lines
+from dphmm.cli.plan_search import print_search
 from dphmm.errors import InvalidInput
 from dphmm.statement.sentences import by_chance, epsilon_words, lasting, off
 from dphmm.states.grid import Grid
@@ -22,8 +24,10 @@ from dphmm.storage.inputs import checked_output
 if TYPE_CHECKING:
     from dphmm.choose.planning import World
     from dphmm.choose.schedule_plan import SchedulePlan
+    from dphmm.choose.search import Targets
     from dphmm.policy.graph import PolicyGraph
     from dphmm.statement.verdict import Stay
+    from dphmm.states.space import StateSpace
 
 _CHOICES = ("constraint", "mechanism", "start", "protection")
 _ABOUT_A_POLICY = {
@@ -64,6 +68,9 @@ _MOST_TIMES = 12
     "--reserve", metavar="SHARE", default="0", help="Leave this share of each total for later questions: 0.25."
 )
 @click.option("--people", type=int, default=100, show_default=True, help="Invented people to try schedules on.")
+@click.option("--target-error", metavar="LENGTH", help="Search settings: a reader errs by this at most (95 %).")
+@click.option("--target-doubt", type=int, metavar="N", help="Search settings: one answer leaves at least 1 in N doubt.")
+@click.option("--target-stay", metavar="LENGTH", help="Search settings: who stays for seven days is found no nearer.")
 @click.option("--details", is_flag=True, help="Also what model and policy are, what was tried, and what would help.")
 @click.option("--states", is_flag=True, help="Of --details also every state: number, name, answer, place.")
 @click.option("-o", "--output", metavar="plan.json", help="Write the plan, for release --plan.")
@@ -77,6 +84,9 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     Schedules are tried on invented people who move as the model says. Nothing but model, policy and options is looked
     at. Printed for a quarter, a half and twice the total too: the schedule, the expected error, and what a reader
     of the file would still find of who stays at one place.
+
+    With a target settings are searched: covered distances, larger cells, totals up to twice the one given and numbers
+    of answers; the one that reaches it is printed with the commands that make it.
 
     With --details also what the states are and, with a policy, whom it protects at what error; without --path-epsilon
     that alone.
@@ -100,10 +110,14 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
             click.echo("\n".join(lines(document, space)))
         _warn_of(document)
         return
-    if policy is None:
-        raise InvalidInput("--policy", "nothing", "the policy, as dphmm policy writes it")
-    _check_outputs(model, given)
     console = Console(quiet=quiet or as_json)
+    targets = _targets(given, space)
+    if targets is not None:
+        print_search(model, (chain, space, policy), targets, promise, {**given, "quiet": quiet}, choices, as_json)
+        return
+    if policy is None:
+        raise InvalidInput("--policy", "nothing", "the policy, as dphmm policy writes it; or a target to reach")
+    _check_outputs(model, given)
     named = {name: given[name] for name in ("schedule", "hours", "epsilon", "people", "reserve")}
     world = World(chain, policy, space, promise, **named, choices=choices)
     totals = world.totals(promise.exact)
@@ -151,6 +165,25 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
         kept = "" if given["output"] is None or not is_taken else f"; {given['output']} is written without them"
         raise Interrupted(f"interrupted: what was finished is above; no plan for totals of {missing}{kept}", stop)
     world.check_advised(own)
+
+
+def _targets(given: Mapping[str, Any], space: StateSpace) -> Targets | None:
+    """What the options ask for; lengths in metres on a map, in answer units elsewhere."""
+    from dphmm.choose.search import Targets
+
+    read = length if space.on_map else exact_number
+    error, stay = (
+        None if given[name] is None else float(read(given[name], option_of(name)))
+        for name in ("target_error", "target_stay")
+    )
+    if error is None and stay is None and given["target_doubt"] is None:
+        return None
+    of_one_plan = ("output", "plot", "details", "states")
+    named = next((name for name in of_one_plan if given[name]), None)
+    if named is not None or given["schedule"] != "planned":
+        came = "--schedule paced" if named is None else option_of(named)
+        raise InvalidInput("targets", f"{came} beside them", "it with the plan of the setting that is recommended")
+    return Targets(error, given["target_doubt"], stay)
 
 
 def _check_details(given: Mapping[str, Any]) -> None:

@@ -76,7 +76,8 @@ def lines(document: Mapping[str, Any], space: StateSpace) -> list[str]:
                 )
             for reason in not_advised(0, limited=False) if facts else ():
                 told.append(f"  {reason} with any of it: dphmm plan --path-epsilon E --per 1d sets a limit")
-            written += ["what would help, tried on the first step", *told] if told else []
+            told.append("  other distances, cells, totals and numbers of answers: dphmm plan --target-error LENGTH")
+            written += ["what would help, tried on the first step", *told]
             continue
         if section == "states":
             written += ["states", *aligned([_state(state) for state in facts])]

@@ -240,7 +240,7 @@ def _questions() -> Iterator[str]:
     yield f"population map-radius-support.parquet {given} -o where.csv --flows between.csv --quiet"
     yield f"smooth map-radius-support.parquet {given} -o own.parquet --own-places --quiet"
     yield "synthesize map.npz --people 3 --steps 4 -o synthetic.parquet --quiet"
-    yield "tune map.npz --target-error 5km --radius 1500m --epsilon 1 --steps 3 --runs 2 --quiet"
+    yield "plan map.npz --target-error 50km --path-epsilon 2 --steps 3 --epsilon 1 --people 2 --quiet"
     yield "plan map.npz --policy map-radius.json --path-epsilon 2 --steps 6 --people 3 --quiet"
     histogram = "query histogram visits.csv --epsilon 1 --times 8 --consistent"
     named = "--states line.npz"

@@ -6,8 +6,6 @@
   `bootstrap_mean`
 - what a policy protects, at which error: `protection_facts`
 - what a table looks like before it is released: `dphmm.check_table`, which gives a `TableCheck`
-- which setting to take, from public information alone: `dphmm.tune`, which gives a `Tuning`; its parts are
-  `candidate_policies`, `sweep`, `Trial` and `Targets`
 
 Names are loaded when first used. The papers' experiments are no part of the package: docs/experiments.md.
 """
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from dphmm.evaluation.city import simulate_city as simulate_city
     from dphmm.evaluation.measures import Error as Error
     from dphmm.evaluation.measures import PrecisionRecall as PrecisionRecall
+    from dphmm.evaluation.measures import bootstrap_mean as bootstrap_mean
     from dphmm.evaluation.measures import density_error as density_error
     from dphmm.evaluation.measures import error as error
     from dphmm.evaluation.measures import error_km as error_km
@@ -35,23 +34,15 @@ if TYPE_CHECKING:
     from dphmm.evaluation.measures import visit_length_error as visit_length_error
     from dphmm.evaluation.measures import visit_lengths as visit_lengths
     from dphmm.evaluation.table_check import TableCheck as TableCheck
-    from dphmm.evaluation.tune import Targets as Targets
-    from dphmm.evaluation.tune import Trial as Trial
-    from dphmm.evaluation.tune import bootstrap_mean as bootstrap_mean
-    from dphmm.evaluation.tune import candidate_policies as candidate_policies
-    from dphmm.evaluation.tune import sweep as sweep
-    from dphmm.evaluation.tuning import Tuning as Tuning
 
 _NAMES = {
     "city": ("City", "simulate_city"),
     "measures": (
-        *("Error", "PrecisionRecall", "density_error", "error", "error_km", "flow_error"),
+        *("Error", "PrecisionRecall", "bootstrap_mean", "density_error", "error", "error_km", "flow_error"),
         *("gyration_error", "nearest_places_error", "of_distances", "radius_of_gyration", "visit_length_error"),
         "visit_lengths",
     ),
     "table_check": ("TableCheck",),
-    "tune": ("Targets", "Trial", "bootstrap_mean", "candidate_policies", "sweep"),
-    "tuning": ("Tuning",),
 }
 _HOMES = {name: f"dphmm.evaluation.{module}" for module, names in _NAMES.items() for name in names}
 _HOMES |= {"Interval": "dphmm.audit.resampling", "protection_facts": "dphmm.choose.details"}

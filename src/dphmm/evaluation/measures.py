@@ -336,3 +336,18 @@ def gyration_error(truth: ArrayLike, released: ArrayLike, subjects: ArrayLike) -
     off = np.abs(radii[1] - radii[0])
     parts = np.stack([off, np.ones(len(off))], axis=1)
     return interval(parts, lambda totals: ratio(totals[:, 0], totals[:, 1]))
+
+
+def bootstrap_mean(values: ArrayLike) -> tuple[float, float, float]:
+    """The mean of independent numbers (n,), and the ends of its 95 % bootstrap interval.
+
+    2,000 resamples of fixed randomness.
+
+    >>> bootstrap_mean([1.0, 1.0, 1.0])
+    (1.0, 1.0, 1.0)
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    generator = np.random.default_rng(len(sample))
+    means = sample[generator.integers(len(sample), size=(2000, len(sample)))].mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(sample.mean()), float(low), float(high)

@@ -3,8 +3,7 @@
 - a report (`dphmm.report.read_report`), with the figures of its page: `belief`, `day`, `error`, `nights`, `strip`,
   `people`, `shares`; a policy's set: `indistinguishable`
 - what a budget buys, before it is spent: `ladder`, `nights`; a population: `shares`
-- what hides a state: `hull`, `policy`, `degree_of_protection`; what `dphmm.tune` tried: `trade_off`; what adversaries
-  find: `attacks`
+- what hides a state: `hull`, `policy`, `degree_of_protection`; what adversaries find: `attacks`
 
 Those of the first two lines are SVG (`dphmm.report.Figure`): a notebook shows them, ``.save("x.svg")`` writes one, and
 ``.table`` has its numbers. The others are drawn on a matplotlib Axes, which they return (``pip install 'dphmm[plot]'``;
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from dphmm.plot._bodies import hull as hull
     from dphmm.plot._bodies import policy as policy
     from dphmm.plot._measured import attacks as attacks
-    from dphmm.plot._measured import trade_off as trade_off
     from dphmm.plot._reports import belief as belief
     from dphmm.plot._reports import day as day
     from dphmm.plot._reports import error as error
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "_bodies": ("degree_of_protection", "hull", "policy"),
-    "_measured": ("attacks", "trade_off"),
+    "_measured": ("attacks",),
     "_reports": (
         "belief",
         "day",

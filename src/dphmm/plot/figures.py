@@ -54,24 +54,6 @@ class Figure:
     log_y: bool = False
 
 
-#: What `dphmm.tune` tried: error by epsilon.
-TRADE_OFF = Figure(
-    name="trade-off",
-    title="Error of the estimate by epsilon, for each policy",
-    table="settings",
-    x="epsilon",
-    y="estimate_error",
-    by="policy",
-    x_label="epsilon of each release",
-    y_label="root mean square error",
-    panels="mechanism",
-    low="estimate_error_low",
-    high="estimate_error_high",
-    log_x=True,
-    log_y=True,
-)
-
-
 def can_draw() -> bool:
     """Whether matplotlib is there: pip install 'dphmm[plot]'."""
     return find_spec("matplotlib") is not None

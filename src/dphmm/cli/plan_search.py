@@ -1,0 +1,99 @@
+"""A search of `dphmm plan` as it is printed: every setting that was tried, and what to type for the recommended one."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dphmm.accounting.records import in_short
+from dphmm.cli.console import Console, print_json
+from dphmm.errors import DphmmError
+from dphmm.statement.sentences import off
+
+if TYPE_CHECKING:
+    from dphmm.accounting.promise import SequencePromise
+    from dphmm.choose.search import Search, Targets, Tried
+    from dphmm.markov.model import MarkovModel
+    from dphmm.policy.graph import PolicyGraph
+    from dphmm.states.space import StateSpace
+
+_HEADS = ("policy", "cells of", "total", "answers", "expected error", "at most", "who stays, 7", "")
+
+
+def print_search(
+    path: str,
+    public: tuple[MarkovModel, StateSpace, PolicyGraph | None],
+    targets: Targets,
+    promise: SequencePromise,
+    given: Mapping[str, Any],
+    choices: Any,
+    as_json: bool,
+) -> None:
+    """Search, and print what was tried and what is recommended. Raises DphmmError where nothing reaches the targets."""
+    from dphmm.choose.search import PEOPLE, RULE, candidates, search
+
+    unit = public[1].unit
+    options = {name: given[name] for name in ("hours", "epsilon", "reserve")} | {"people": min(given["people"], PEOPLE)}
+    with Console(quiet=given["quiet"] or as_json).progress("settings") as progress:
+        made = search(list(candidates(*public)), promise, targets, progress, choices, **options)
+    best = made.best
+    if as_json:
+        chosen = None if best is None else best.document()
+        document = {"targets": vars(targets), "rule": RULE, "unit": unit, "recommended": chosen, "spent": "nothing"}
+        print_json(document | {"settings": [tried.document() for tried in made.tried]})
+    else:
+        click.echo("\n".join(_table(made, unit)))
+    if best is None:
+        missed = made.nearest
+        reasons = f"; not advised: {'; '.join(missed.not_advised)}" if missed.not_advised else ""
+        raise DphmmError(f"no setting tried reaches the targets; nearest: {_words(missed, unit)}{reasons}")
+    if not as_json:
+        click.echo("\n".join([f"recommended: {_words(best, unit)}", f"rule: {RULE}", *_commands(path, best, given)]))
+
+
+def _table(made: Search, unit: str) -> list[str]:
+    """A row for each setting and total; errors as of a plan."""
+    rows: list[tuple[str, ...]] = [_HEADS]
+    for tried in made.tried:
+        mark = "<- recommended" if tried is made.best else ""
+        mark += f"not advised: {'; '.join(tried.not_advised)}" if tried.not_advised else ""
+        cells = "" if tried.cell is None else f"{tried.cell:g} m"
+        answers = f"{tried.releases} x {in_short(tried.epsilon)}"
+        figures = ["" if figure is None else off(figure, unit) for figure in (tried.error, tried.at_most, tried.stay)]
+        rows.append((tried.policy, cells, in_short(tried.total), answers, *figures, mark))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS) - 1)] + [0]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def _words(tried: Tried, unit: str) -> str:
+    """One setting in a line."""
+    cells = "" if tried.cell is None else f" on cells of {tried.cell:g} m"
+    return (
+        f"{tried.policy}{cells}, a total of {in_short(tried.total)}, {tried.releases} answers of epsilon "
+        f"{in_short(tried.epsilon)}: error {off(tried.error, unit)}, at most {off(tried.at_most, unit)} (95 %)"
+    )
+
+
+def _commands(path: str, best: Tried, given: Mapping[str, Any]) -> list[str]:
+    """What to type for a setting."""
+    model, policy, typed = shlex.quote(path), "policy.json", []
+    if best.cell is not None:
+        cell = f"{best.cell:g}m"
+        typed.append(f"first the model on larger cells: dphmm model grid --cell {cell}, or dphmm fit --grid {cell}")
+    kind, _, distance = best.policy.partition(" ")
+    if kind in ("covers", "radius"):
+        typed.append(f"dphmm policy radius {model} --{kind} {distance} -o {policy}")
+    elif kind == "complete":
+        typed.append(f"dphmm policy complete {model} -o {policy}")
+    else:
+        policy = shlex.quote(str(given["policy"]))
+    usual = {"constraint": "support", "mechanism": "auto", "start": None, "protection": None, "reserve": "0"}
+    names = ("per", "zone", "steps", "window", "hours", *usual)
+    # Rounded down, as many answers fit into the total.
+    exact = f"--path-epsilon {in_short(best.total, down=True)} --epsilon {in_short(best.epsilon, down=True)}"
+    options = [exact, *(f"--{name} {given[name]}" for name in names if given[name] not in (None, usual.get(name)))]
+    typed.append(f"dphmm plan {model} --policy {policy} {' '.join(options)} -o plan.json")
+    return typed
