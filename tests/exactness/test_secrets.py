@@ -247,6 +247,22 @@ def test_pairs_of_places_couple_ahead_and_not_back():
     assert found.hops == hops_by_programs(model, edges, 4) == 3 and found.worst[1] == "backward"
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_pairs_of_places_leak_what_their_base_leaks(mechanism):
+    """The two worst pairs of two places are far apart; their laws can be carried onto each other between near ones."""
+    space = dphmm.StateSpace(np.arange(PLACES)[:, None])
+    moves = [[walk()[a].get(b, 0.0) for b in range(PLACES)] for a in range(PLACES)]
+    base = dphmm.MarkovModel(np.full(PLACES, 1 / PLACES), moves, space=space)
+    policy, worst = dphmm.policy.radius(space, 1), []
+    for model in (base, dphmm.MarkovModel.second_order(base)):
+        plan = Setting.of(model, policy, space, 1, mechanism=mechanism).first_plan()
+        found = policy_leakage(model, [plan] * 4, policy)
+        worst.append(found.total)
+        assert (found.total <= found.present + found.forward + found.backward + SLACK).all()
+    assert np.allclose(worst[0], worst[1], rtol=0, atol=1e-6)
+    assert found.present[1, 0] + found.forward[1, 0] + found.backward[1, 0] > found.total[1, 0] + 0.9
+
+
 def hops_by_programs(model, edges, steps):
     """`couplable`'s number by linear programs: each row is carried onto the other, over pairs at most r hops apart."""
     secrets, n = model.secrets, model.n_states

@@ -120,7 +120,9 @@ _KEPT = 2**25
 class PolicyLeakage:
     """What edges lose, per step and edge (T, m): ``present`` c, ``forward`` F, ``backward`` B, and ``total``.
 
-    F and B are the larger of their two directions, ``total`` is c plus the larger sum of a direction. NaN where an end
+    F and B are the larger of their two directions, ``total`` is c plus the larger sum of a direction. Of edges between
+    secrets F and B are those of the worst two latent states, and ``total`` is c plus the least sum within which all
+    latent states of one end can be carried onto those of the other. NaN where an end
     of the edge is impossible at the step. ``edges`` (m, 2). ``couplings``: how many different ones were looked for.
     """
 
@@ -152,8 +154,7 @@ def policy_leakage(
     model : MarkovModel, as the adversary believes it, its initial distribution included.
     plans_or_losses : one for each step t = 1 .. T: the Plan of its release, a symmetric matrix (N, N) of pair losses,
         anything with ``loss_between(i, j)``, or None where nothing is released.
-    edges : (m, 2) states, or a policy. Of a model with secrets edges, plans and losses are of these; what an edge loses
-        is what the worst two latent states of its ends lose.
+    edges : (m, 2) states, or a policy. Of a model with secrets edges, plans and losses are of these.
     most_couplings : from so many on, pairs that only later moves need are bounded by way of nearer ones.
     progress : told how many of the steps, which are gone through in both directions, are done, and how many there are.
 
@@ -168,12 +169,14 @@ def policy_leakage(
     lifted, first = _lifted_edges(pairs, secrets)
     steps = list(plans_or_losses)
     sweep = _Sweep(sequence, list(sequence.marginals(len(steps))), steps, lifted, secrets, most_couplings)
-    found = sweep.leakage(progress)
     if getattr(model, "secrets", None) is None:
-        return found
-    parts = found.present, found.forward, found.backward, found.total
-    present, there, back, total = (np.fmax.reduceat(part, first, axis=1) for part in parts)
-    return PolicyLeakage(pairs, present, there, back, total, found.couplings)
+        return sweep.leakage(progress)
+    carried = np.full((len(steps), len(pairs)), np.nan)
+    found = sweep.leakage(progress, lambda t, sums: sweep.carry(t, sums, first, carried[t]))
+    present, there, back = (
+        np.fmax.reduceat(of, first, axis=1) for of in (found.present, found.forward, found.backward)
+    )
+    return PolicyLeakage(pairs, present, there, back, sum_above(carried, present), found.couplings)
 
 
 def secrets_of(model: Any) -> IntArray:
@@ -220,8 +223,12 @@ class _Sweep:
         self._kept: dict[int, FloatArray] = {}
         self._couplings = 0
 
-    def leakage(self, progress: Callable[[int, int], None] | None = None) -> PolicyLeakage:
-        """Both sweeps, put together at the edges."""
+    def leakage(
+        self,
+        progress: Callable[[int, int], None] | None = None,
+        together: Callable[[int, list[FloatArray]], None] | None = None,
+    ) -> PolicyLeakage:
+        """Both sweeps, put together at the edges; ``together`` is told F + B of each step, (m,) in both directions."""
         done, steps = itertools.count(1), 2 * len(self._steps)
 
         def counted(found: Iterator[tuple[int, FloatArray]]) -> Iterator[tuple[int, FloatArray]]:
@@ -239,12 +246,32 @@ class _Sweep:
             backward = B[i, j], B[j, i]
             present[t] = losses_between(self._steps[t], self._secrets[i], self._secrets[j], self._n_secrets)
             there[t], back[t] = np.maximum(*forward[t]), np.maximum(*backward)
-            for ahead, past in zip(forward[t], backward, strict=True):
-                total[t] = np.maximum(total[t], sum_above(sum_above(ahead, past), present[t]))
+            sums = [np.asarray(sum_above(ahead, past)) for ahead, past in zip(forward[t], backward, strict=True)]
+            for both in sums:
+                total[t] = np.maximum(total[t], sum_above(both, present[t]))
+            if together is not None:
+                together(t, sums)
             possible = self._marginals[t].support
             for values in (present, there, back, total):
                 values[t, ~(possible[i] & possible[j])] = np.nan
         return PolicyLeakage(self._edges, present, there, back, total, self._couplings)
+
+    def carry(self, t: int, sums: Sequence[FloatArray], first: IntArray, most: FloatArray) -> None:
+        """Fill for each edge of secrets (m,) how far its ends' latent states have to be carried, at most.
+
+        ``sums``: what pairs of them lose beside the step itself, in both directions; those of an edge begin at
+        ``first`` (m,). NaN stays where an end is impossible.
+        """
+        logs, possible = self._marginals[t].log_probability, self._marginals[t].support
+        for edge, (begin, end) in enumerate(itertools.pairwise([*first.tolist(), len(self._edges)])):
+            pairs = self._edges[begin:end]
+            one, other = (np.unique(ends[possible[ends]]) for ends in pairs.T)
+            within = possible[pairs].all(axis=1)
+            if not within.any():
+                continue
+            shares = logs[one] - np.logaddexp.reduce(logs[one]), logs[other] - np.logaddexp.reduce(logs[other])
+            block = [both[begin:end][within].reshape(len(one), len(other)) for both in sums]
+            most[edge] = max(_carried(*shares, block[0]), _carried(*shares[::-1], block[1].T))
 
     def _forward(self) -> Iterator[tuple[int, FloatArray]]:
         """(t, F_t), steps numbered from 0, from the last to the first."""
@@ -310,6 +337,18 @@ class _Sweep:
                 self._kept.pop(next(iter(self._kept)))
             self._kept[id(step)] = np.maximum(losses, losses.T)
         return self._kept[id(step)]
+
+
+def _carried(log_q: FloatArray, log_d: FloatArray, limits: FloatArray) -> float:
+    """The least r such that one law (k,) can be carried onto another (m,) over limits (k, m) of at most r."""
+    if limits.size == 1:
+        return float(limits[0, 0])
+    k, n = len(log_q), len(log_q) + len(log_d)
+    finite, beyond = _without_infinities(limits)
+    laws, whole = np.full((2, n), -np.inf), np.full((n, n), beyond)
+    laws[0, :k], laws[1, k:], whole[:k, k:] = log_q, log_d, finite
+    least = float(_kernels.policy_leakage.bottleneck(laws[0], laws[1], whole))
+    return math.inf if least > beyond / 2 else least
 
 
 def _without_infinities(limits: FloatArray) -> tuple[FloatArray, float]:
