@@ -15,6 +15,7 @@ from dphmm.audit import attack, check_release
 from dphmm.audit.leakage import subject_leakage
 from dphmm.audit.sequences import sequence_loss
 from dphmm.audit.verify import verify_steps
+from dphmm.choose.details import protection_facts
 from dphmm.reconstruction.flows import first_guess
 from dphmm.session.setting import Setting
 from dphmm.storage.models import model_facts, state_list
@@ -136,6 +137,7 @@ DOORS = {
     "who begins elsewhere": lambda model: released(model, initials={"a": "2", "b": "4"})[0],
     "a first guess of flows": lambda model: first_guess(np.arange(1.0, N + 1) / 28, model, SPACE),
     "facts": facts,
+    "details of a policy": lambda model: protection_facts(model, POLICY, SPACE, 1),
     "a table that is checked": lambda model: str(dphmm.check_table(TABLE, model, POLICY, SPACE, 1)),
     "a transition policy": lambda model: dphmm.policy.transition(model).edges(),
     "weights": lambda model: model.occupancy_weights,

@@ -129,14 +129,12 @@ def test_a_session_takes_a_space_of_its_secrets():
 
 
 def refusals():
-    from dphmm.choose.details import protection_facts
     from dphmm.dependent import Chain
     from dphmm.session.own_places import public_base
 
     totals = {1: np.ones(PLACES)}
     yield "own places", lambda: public_base(MODEL)
     yield "totals of people", lambda: dphmm.synthesize(MODEL, 3, 4, like=totals, seed=1)
-    yield "plan --details", lambda: protection_facts(MODEL, POLICY, SPACE, 1)
     yield "dependent records", lambda: Chain(MODEL, 3)
 
 

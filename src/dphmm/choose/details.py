@@ -28,7 +28,7 @@ from dphmm.choose.lonely import (
 from dphmm.choose.remedies import Remedy, remedies
 from dphmm.errors import DphmmError, InvalidInput, Refused
 from dphmm.markov.model import MarkovModel
-from dphmm.markov.stochastic import percent, refuse_secrets
+from dphmm.markov.stochastic import percent
 from dphmm.mechanisms import NoiseMechanism, chosen_kind
 from dphmm.mechanisms.registry import KINDS
 from dphmm.policy._radius import Radius
@@ -75,7 +75,6 @@ def protection_facts(
     >>> found["first_step"]["possible_states"], found["release"]["degree_of_protection"]["least"]
     (2, 2)
     """
-    refuse_secrets(model, "plan --details")
     setting = Setting.of(model, policy, space, epsilon, **choices)
     options, position = setting.options, setting.first()
     plan_set = position.constrain(options.constraint)
@@ -272,7 +271,9 @@ def fit_lines(model: MarkovModel) -> tuple[list[str], dict[str, Any]]:
         facts["merged"] = moved_facts(moved)
     alone = cells_alone(space)
     if len(alone):
-        share = float(model.initial[alone].sum()) if model.provenance.get("initial") == "occupancy" else None
+        share = (
+            float(model.summed(model.initial)[alone].sum()) if model.provenance.get("initial") == "occupancy" else None
+        )
         lines.append(
             f"{_count(len(alone), space)}{_share(share)} without a neighbouring cell: a policy "
             f"whose radius reaches no further raises the noise for everyone because of them; remedy: {REMEDY}, or "

@@ -92,7 +92,7 @@ class _Case:
     @property
     def weights(self) -> FloatArray:
         told = self.model.occupancy_weights
-        own = np.ones(self.model.n_states) if told is None else told.astype(np.float64)
+        own = np.ones(self.model.n_secrets) if told is None else told.astype(np.float64)
         return np.asarray(own / own.sum())
 
     def tried(
