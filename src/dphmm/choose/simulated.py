@@ -145,8 +145,13 @@ class Moves:
         stay = float(matrix.diagonal().min())
         if stay < _MOSTLY:
             return None
-        rest = sparse.csr_array((matrix - stay * sparse.eye_array(matrix.shape[0])) / (1 - stay))
-        return stay, sparse.csr_array(rest.T), rest
+        back = sparse.csr_array((matrix - stay * sparse.eye_array(matrix.shape[0])) / (1 - stay))
+        ahead = sparse.csr_array(back.T)
+        for part in (ahead, back):
+            # As those of a model, for which the kernel is compiled.
+            for numbers in (part.indptr, part.indices, part.data):
+                numbers.flags.writeable = False
+        return stay, ahead, back
 
 
 def _sums(columns: FloatArray, steps: IntArray, stay: float, moved: Callable[[FloatArray], FloatArray]) -> FloatArray:
