@@ -9,7 +9,8 @@ import pytest
 
 import dphmm
 from dphmm.choose.planning import World
-from dphmm.cli.plan import _clock, lasting_words
+from dphmm.cli.plan import _clock
+from dphmm.cli.plan_search import lasting_words
 
 QUICK = ("--people", 6)
 

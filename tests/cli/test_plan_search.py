@@ -6,11 +6,14 @@ Whoever reads files opens them, so they are counted; the commands it prints are 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 
 import pytest
+
+from dphmm.choose import search
 
 QUICK = ("--path-epsilon", 4, "--steps", 8, "--people", 4)
 
@@ -60,6 +63,23 @@ def test_what_is_recommended_is_a_plan_of_the_commands_that_are_printed(town, tm
         run(*(made.get(word, word) for word in command), *(("--people", 4) if command is plan else ()))
     schedule = json.loads((tmp_path / "plan.json").read_text())["schedule"]
     assert schedule["total"] == best["total"] and len(schedule["at"].split()) >= 1
+
+
+def test_interrupted_it_keeps_what_is_finished(town, run, monkeypatch):
+    every = search.tries
+
+    def stopped(settings, *more, **options):
+        yield from every(settings[:1], *more, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "tries", stopped)
+    asked = ("plan", town / "model.npz", "--policy", town / "radius.json", "--target-doubt", 5, *QUICK)
+    result = run(*asked, code=130)
+    lines = result.stdout.splitlines()
+    assert len(lines) == 5 and all(line.startswith("the policy given") for line in lines[1:])
+    assert "interrupted: what was finished is above; not finished: covers " in result.stderr
+    monkeypatch.setattr(search, "forecast", lambda *_, **__: 43.0)
+    assert re.search(r"about 40 s: [0-9]+ settings are tried\n", run(*asked, code=130).stderr)
 
 
 def test_out_of_reach_is_said_and_the_table_stays(town, run):

@@ -8,7 +8,7 @@ can be larger. The rule by which a setting is chosen is public, short and printe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -220,20 +220,47 @@ def search(
     >>> made.best.policy, made.best.total
     ('radius 2', Fraction(1, 1))
     """
-    tried: list[Tried] = []
+    return Search(targets, tuple(tries(settings, promise, targets, progress, choices, **options)))
+
+
+def tries(
+    settings: Sequence[Candidate],
+    promise: SequencePromise,
+    targets: Targets,
+    progress: Progress | None = None,
+    choices: PlanChoices | None = None,
+    **options: Any,
+) -> Iterator[Tried]:
+    """What `search` tries, as it is finished. Raises as it does."""
     refusal: Refused | None = None
+    count = 0
     for done, setting in enumerate(settings):
-        public = setting.model, setting.policy, setting.space, promise
-        world = World(*public, choices=choices, **{"people": PEOPLE, **options})
         try:
-            tried += [_best(world, setting, total, targets) for total in world.totals(promise.exact)]
+            world = _world(setting, promise, choices, options)
+            for total in world.totals(promise.exact):
+                yield _best(world, setting, total, targets)
+                count += 1
         except Refused as error:
             refusal = error
         if progress is not None:
             progress(done + 1, len(settings))
-    if refusal is not None and not tried:
+    if refusal is not None and not count:
         raise refusal
-    return Search(targets, tuple(tried))
+
+
+def forecast(
+    settings: Sequence[Candidate], promise: SequencePromise, choices: PlanChoices | None = None, **options: Any
+) -> float:
+    """About how many seconds a search takes, by its first setting. Raises as `search`."""
+    world = _world(settings[0], promise, choices, options)
+    return len(settings) * world.forecast(world.totals(promise.exact))
+
+
+def _world(
+    setting: Candidate, promise: SequencePromise, choices: PlanChoices | None, options: Mapping[str, Any]
+) -> World:
+    public = setting.model, setting.policy, setting.space, promise
+    return World(*public, choices=choices, **{"people": PEOPLE, **options})
 
 
 def _best(world: World, setting: Candidate, total: Fraction, targets: Targets) -> Tried:

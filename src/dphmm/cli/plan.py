@@ -15,7 +15,7 @@ from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Interrupted, aligned, option_of, print_json
 from dphmm.cli.options import CONTEXT, force, length, loaded_model, loaded_policy, messages, new_output, plan_choices
 from dphmm.cli.plan_details import details, lines
-from dphmm.cli.plan_search import print_search
+from dphmm.cli.plan_search import LONG, lasting_words, print_search
 from dphmm.errors import InvalidInput
 from dphmm.statement.sentences import by_chance, epsilon_words, lasting, off
 from dphmm.states.grid import Grid
@@ -33,8 +33,8 @@ _CHOICES = ("constraint", "mechanism", "start", "protection")
 _ABOUT_A_POLICY = {
     "epsilon": None, "steps": None, "constraint": "support", "mechanism": "auto", "start": None, "protection": None,
 }  # fmt: skip
-#: A plan that takes less than so many seconds is not forecast, and larger cells are named that take about so few.
-_LONG, _SHORT, _MINUTES = 5.0, 3.0, 100.0
+#: Larger cells are named that take about so few seconds.
+_SHORT = 3.0
 #: Sizes of cells that are named, in metres.
 _CELLS = [digit * 10**power for power in range(1, 6) for digit in (1, 2, 5)]
 #: More times of a day than these are told by how many there are.
@@ -217,7 +217,7 @@ def _tried(own: SchedulePlan) -> list[str]:
 
 def forecast_lines(world: World, seconds: float) -> list[str]:
     """About how long plans take, and which cells take little; nothing of what takes no time to speak of."""
-    if seconds < _LONG:
+    if seconds < LONG:
         return []
     model, space = world.setting.model, world.setting.space
     from dphmm.choose.planning import state_name
@@ -232,15 +232,6 @@ def forecast_lines(world: World, seconds: float) -> list[str]:
         less = seconds * (space.cell / cell) ** 4
         remedy = f": dphmm model grid --cell {cells_of} would take {lasting_words(less)}"
     return [f"about {lasting_words(seconds)}; {cells}{remedy}"]
-
-
-def lasting_words(seconds: float) -> str:
-    """Some seconds, to one digit where they are few: "40 s", "3 min"."""
-    if seconds < 1:
-        return "less than 1 s"
-    if seconds >= _MINUTES:
-        return f"{seconds / 60:.0f} min"
-    return f"{float(f'{seconds:.1g}'):.0f} s"
 
 
 def told(found: Sequence[SchedulePlan], own: SchedulePlan, against: Sequence[Sequence[str]]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import Console, Interrupted, print_json
 from dphmm.errors import DphmmError
 from dphmm.statement.sentences import off
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
 
+#: What takes less than so many seconds is not forecast; from so many on in minutes.
+LONG, _MINUTES = 5.0, 100.0
 _HEADS = ("policy", "cells of", "total", "answers", "expected error", "at most", "who stays, 7", "")
 
 
@@ -33,12 +35,24 @@ def print_search(
     as_json: bool,
 ) -> None:
     """Search, and print what was tried and what is recommended. Raises DphmmError where nothing reaches the targets."""
-    from dphmm.choose.search import PEOPLE, RULE, candidates, search
+    from dphmm.choose.search import PEOPLE, RULE, Search, candidates, forecast, tries
 
     unit = public[1].unit
     options = {name: given[name] for name in ("hours", "epsilon", "reserve")} | {"people": min(given["people"], PEOPLE)}
-    with Console(quiet=given["quiet"] or as_json).progress("settings") as progress:
-        made = search(list(candidates(*public)), promise, targets, progress, choices, **options)
+    settings, console = list(candidates(*public)), Console(quiet=given["quiet"] or as_json)
+    seconds = forecast(settings, promise, choices, **options)
+    if seconds >= LONG:
+        console.say([("", f"about {lasting_words(seconds)}: {len(settings)} settings are tried")])
+    tried: list[Tried] = []
+    stop: BaseException | None = None
+    try:
+        with console.progress("settings") as progress:
+            tried.extend(tries(settings, promise, targets, progress, choices, **options))
+    except KeyboardInterrupt as interrupt:
+        stop = interrupt
+        if not tried:
+            raise Interrupted("interrupted: no setting was finished", stop) from None
+    made = Search(targets, tuple(tried))
     best = made.best
     if as_json:
         chosen = None if best is None else best.document()
@@ -46,12 +60,28 @@ def print_search(
         print_json(document | {"settings": [tried.document() for tried in made.tried]})
     else:
         click.echo("\n".join(_table(made, unit)))
+    if stop is not None:
+        names = list(
+            dict.fromkeys(setting.name for setting in settings if setting.name not in {t.policy for t in tried})
+        )
+        raise Interrupted(
+            f"interrupted: what was finished is above; not finished: {', '.join(names) or 'larger cells'}", stop
+        )
     if best is None:
         missed = made.nearest
         reasons = f"; not advised: {'; '.join(missed.not_advised)}" if missed.not_advised else ""
         raise DphmmError(f"no setting tried reaches the targets; nearest: {_words(missed, unit)}{reasons}")
     if not as_json:
         click.echo("\n".join([f"recommended: {_words(best, unit)}", f"rule: {RULE}", *_commands(path, best, given)]))
+
+
+def lasting_words(seconds: float) -> str:
+    """Some seconds, to one digit where they are few: "40 s", "3 min"."""
+    if seconds < 1:
+        return "less than 1 s"
+    if seconds >= _MINUTES:
+        return f"{seconds / 60:.0f} min"
+    return f"{float(f'{seconds:.1g}'):.0f} s"
 
 
 def _table(made: Search, unit: str) -> list[str]:
