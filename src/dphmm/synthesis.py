@@ -22,7 +22,6 @@ from dphmm._checks import whole
 from dphmm.choose.simulated import Moves, places, walks
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.markov.stochastic import refuse_secrets
 from dphmm.states.maps import MapSpace
 from dphmm.states.trajectory import MICROSECONDS, Trajectories
 from dphmm.storage.columns import zoned_times
@@ -143,10 +142,11 @@ def _where(model: MarkovModel, paths: Any, generator: np.random.Generator) -> di
 def weighted(model: MarkovModel, like: Mapping[int, FloatArray], steps: int) -> dict[int, FloatArray]:
     """How likely each state (N,) of a step makes the totals of that step and later ones, for `simulated.walks`.
 
+    Of a model with secrets totals are of these.
+
     Raises InvalidInput for totals that are none, of steps that there are not, and that no path of the model can keep.
     """
-    refuse_secrets(model, "synthesize with totals")
-    shares = {step: _share(totals, step, model.n_states, steps) for step, totals in like.items()}
+    shares = {step: _share(totals, step, model.n_secrets, steps) for step, totals in like.items()}
     if not shares:
         raise InvalidInput("like", "no totals", "totals of at least one step")
     moves, last = Moves(model), max(shares)
@@ -159,7 +159,7 @@ def weighted(model: MarkovModel, like: Mapping[int, FloatArray], steps: int) -> 
             if t in shares:
                 # What comes after t is in ``ahead``, with the weights of t that it was made with.
                 after = moves.back(ahead[t + 1][:, None], t + 1)[:, 0] if t < last else np.ones(model.n_states)
-                now = row[:, 0] * weights[t] * after
+                now = model.summed(row[:, 0] * model.lifted(weights[t]) * after)
                 if (now[shares[t] > 0] <= 0).any() or not now.sum() > 0:
                     state = int(np.argmax((shares[t] > 0) & (now <= 0)))
                     expected = "totals of states that the model allows then, after and before those of other steps"
@@ -168,7 +168,7 @@ def weighted(model: MarkovModel, like: Mapping[int, FloatArray], steps: int) -> 
                 worst = max(worst, float(np.abs(now - shares[t]).max()))
                 weights[t] *= np.divide(shares[t], now, out=np.zeros_like(now), where=now > 0)
                 weights[t] /= weights[t].max()
-                row[:, 0] *= weights[t]
+                row[:, 0] *= model.lifted(weights[t])
             row /= row.sum() or 1.0
         if worst <= _NEAR:
             return _ahead(model, moves, weights, last)
@@ -179,7 +179,7 @@ def _ahead(model: MarkovModel, moves: Moves, weights: Mapping[int, FloatArray], 
     """How likely each state (N,) of a step makes what is known of it and of later ones; 0 is the step before 1."""
     found, known = {}, np.ones(model.n_states)
     for t in range(last, 0, -1):
-        known = known * weights.get(t, 1.0)
+        known = known * model.lifted(weights[t]) if t in weights else known
         found[t] = known / (known.max() or 1.0)
         known = moves.back(found[t][:, None], t)[:, 0]
     if model.start == "before":

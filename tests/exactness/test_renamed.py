@@ -17,7 +17,9 @@ from dphmm.audit.sequences import sequence_loss
 from dphmm.audit.verify import verify_steps
 from dphmm.choose.details import protection_facts
 from dphmm.reconstruction.flows import first_guess
+from dphmm.session.own_places import OwnPlaces, own_jumps, public_base
 from dphmm.session.setting import Setting
+from dphmm.session.smoothing import AnswerHistory, Smoother
 from dphmm.storage.models import model_facts, state_list
 
 N = 7
@@ -60,7 +62,7 @@ def figures(found):
 
 
 def smoothed(model, **options):
-    table, _ = released(model, **options)
+    table, _ = released(model, **{name: value for name, value in options.items() if name != "own_places"})
     return dphmm.smooth(table, model, POLICY, SPACE, 1, path=True, progress=False, **options)
 
 
@@ -119,12 +121,26 @@ def of_a_ledger(model):
     return [found["temporal"]["total"], found["policy"], found["couplable"]]
 
 
+def own_places(model):
+    """Where each person's own jumps lead, learned from four rounds of answers."""
+    table, _ = released(model)
+    smoother, base = Smoother(Setting.of(model, POLICY, SPACE, 1)), public_base(model)
+    people = []
+    for _, rows in table.groupby("user"):
+        z = SPACE.frame.to_lattice(rows[["z_0"]].to_numpy())
+        history = AnswerHistory("a", np.array([1, 2, 3, 5, 6]), z, rows.plan.tolist())
+        people.append((smoother.person(history).observed, OwnPlaces(0.3, 2.0, base)))
+    return [model.summed(jump.into) for jump in own_jumps(model, people)]
+
+
 NARROW = {"constraint": "delta=0.2"}
 DOORS = {
     "answers of a table": lambda model: released(model)[0],
     "answers under delta-sets": lambda model: released(model, **NARROW)[0],
     "smoothed steps": smoothed,
     "smoothed steps under delta-sets": lambda model: smoothed(model, **NARROW),
+    "smoothed steps with own places": lambda model: smoothed(model, own_places=True),
+    "places of people's own": own_places,
     "attackers": attacked,
     "odds of an event": odds,
     "a population": people,

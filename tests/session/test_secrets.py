@@ -10,6 +10,8 @@ import dphmm
 import naive_secrets
 from dphmm.accounting import MemoryLedger
 from dphmm.choose.simulated import ModelGuesses, laws_of_steps, walks
+from dphmm.dependent import Chain
+from dphmm.dependent._dependence import model_with_states
 from dphmm.errors import InvalidInput
 from dphmm.session.options import Options
 from dphmm.session.setting import Setting
@@ -120,6 +122,18 @@ def test_invented_people_are_at_secrets():
     assert set(invented.to_pandas()["state"]) <= set(SPACE.names)
 
 
+def test_invented_people_keep_totals_of_secrets():
+    """Totals of two steps: of many walks as many are at each secret, as nearly as chance has it."""
+    totals = {2: np.array([5.0, 1, 0, 1, 2, 1]), 4: np.array([1.0, 1, 5, 1, 1, 1])}
+    invented = dphmm.synthesize(MODEL, 4000, 5, like=totals, seed=1).to_pandas()
+    for step, wanted in totals.items():
+        at = invented[invented.step == step].state.value_counts(normalize=True)
+        shares = np.array([at.get(name, 0.0) for name in SPACE.names])
+        assert np.abs(shares - wanted / wanted.sum()).max() < 0.03
+    paths = invented.pivot(index="user", columns="step", values="state").astype(int).to_numpy()
+    assert (np.abs(np.diff(paths, axis=1)) <= 1).all()
+
+
 def test_a_session_takes_a_space_of_its_secrets():
     own = dphmm.StateSpace(np.arange(MODEL.n_states)[:, None])
     with pytest.raises(InvalidInput, match=f"{PLACES} secrets in the model"):
@@ -128,18 +142,9 @@ def test_a_session_takes_a_space_of_its_secrets():
         Setting.of(MODEL, dphmm.policy.complete(MODEL.n_states), SPACE, 1)
 
 
-def refusals():
-    from dphmm.dependent import Chain
-    from dphmm.session.own_places import public_base
-
-    totals = {1: np.ones(PLACES)}
-    yield "own places", lambda: public_base(MODEL)
-    yield "totals of people", lambda: dphmm.synthesize(MODEL, 3, 4, like=totals, seed=1)
-    yield "dependent records", lambda: Chain(MODEL, 3)
-
-
-@pytest.mark.parametrize("door", [pytest.param(door, id=name) for name, door in refusals()])
+@pytest.mark.parametrize("door", [lambda: Chain(MODEL, 3), lambda: model_with_states(MODEL, "states")])
 def test_doors_that_do_not_know_secrets_refuse_them(door):
+    """Questions over dependent records take a model's states for the values of records."""
     with pytest.raises(InvalidInput, match="16 latent states of 6 secrets; expected a model without secrets"):
         door()
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.smoothing import Observed, smooth
-from dphmm.markov.stochastic import Jump, fixed, refuse_secrets
+from dphmm.markov.stochastic import Jump, fixed
 from dphmm.types import BoolArray, FloatArray
 
 #: How often somebody goes to an own place, and how many visits the prior law is worth, as they are tried.
@@ -34,7 +34,7 @@ LEFT_OUT = 5
 
 
 class OwnPlaces(NamedTuple):
-    """How people visit places of their own: ``rate`` λ, ``weight`` α and ``base`` q (N,), every entry more than 0."""
+    """How people visit places of their own: ``rate`` λ, ``weight`` α and ``base`` q (S,), every entry more than 0."""
 
     rate: float
     weight: float
@@ -51,9 +51,11 @@ class Person(NamedTuple):
 
 
 def public_base(model: MarkovModel) -> FloatArray:
-    """The public law (N,) of places: half even, half the occupancy of the model, where its start is one."""
-    refuse_secrets(model, "learning of own places")
-    even, weights = np.full(model.n_states, 1.0 / model.n_states), model.occupancy_weights
+    """The public law (S,) of places: half even, half the occupancy of the model, where its start is one.
+
+    Of a model with secrets places are these.
+    """
+    even, weights = np.full(model.n_secrets, 1.0 / model.n_secrets), model.occupancy_weights
     return even if weights is None else 0.5 * even + 0.5 * weights / weights.sum()
 
 
@@ -68,7 +70,7 @@ def own_jumps(model: MarkovModel, people: Sequence[tuple[Observed, OwnPlaces]]) 
         jumping = [one._replace(jump=jump) for (one, _), jump in zip(people, jumps, strict=True)]
         for k, found in enumerate(smooth(model, jumping, np.empty((model.n_states, 0)), entered=True)):
             places = people[k][1]
-            own = found.entered * _share_of_own(model, places.rate, laws[k])
+            own = model.summed(found.entered * _share_of_own(model, places.rate, laws[k]))
             law = (own + places.weight * places.base) / (own.sum() + places.weight)
             # A state that nothing tells of keeps a probability that floats hold.
             law = np.maximum(law, 1e-12)
@@ -109,6 +111,7 @@ def chosen_places(people: Iterable[Person], base: FloatArray) -> OwnPlaces | Non
 
 def _jump(model: MarkovModel, rate: float, law: FloatArray) -> Jump:
     """The model's jump with one more: of two, one follows the other, and both are one jump into a mixture."""
+    law = _of_latent(model, law)
     if model.jump is None:
         return Jump(rate, fixed(law.copy()))
     kept = (1.0 - rate) * model.jump.rate
@@ -118,9 +121,14 @@ def _jump(model: MarkovModel, rate: float, law: FloatArray) -> Jump:
 def _share_of_own(model: MarkovModel, rate: float, law: FloatArray) -> FloatArray:
     """Which part (N,) of the jumps into each state is into own places, where the public model has a jump too."""
     if model.jump is None:
-        return np.ones(len(law))
-    own = rate * law
+        return np.ones(model.n_states)
+    own = rate * _of_latent(model, law)
     return np.asarray(own / (own + (1.0 - rate) * model.jump.share))
+
+
+def _of_latent(model: MarkovModel, law: FloatArray) -> FloatArray:
+    """A law of places (S,) as one of the model's states (N,): the latent states of a secret alike."""
+    return law if model.secrets is None else model.lifted(law / np.bincount(model.secrets))
 
 
 def _number(name: str) -> int:
