@@ -1325,22 +1325,22 @@ DRIVES = dphmm.MarkovModel.from_geometry(CITY, "10min", "6km/h")
 
 @pytest.mark.parametrize("model", [DRIVES, STEADY], ids=["a jump", "no jump"])
 def test_several_steps_at_once_are_those_steps(model):
-    """Ahead and back; what is left out are people who move more often than all but one in 10,000."""
+    """Ahead and back; what is left out are people who move more often than all but one in 1,000."""
     rng = np.random.default_rng(3)
     rows = rng.random((model.n_states, 3))
     one, many = Moves(model), Moves(model, often=True)
-    assert many._often and many._seldom is not None
+    assert many._stay >= 0.5 and one._stay == 0
     for steps in ([1], [2, 3, 9], [0, 40]):
         later = [5 + t for t in steps]
         for expected, found in zip(one.each_ahead(rows, 5, later), many.each_ahead(rows, 5, later), strict=True):
-            assert np.abs(found - expected).sum(axis=0) == pytest.approx(0, abs=2.5e-4 * rows.sum(axis=0).max())
+            assert np.abs(found - expected).sum(axis=0) == pytest.approx(0, abs=2.5e-3 * rows.sum(axis=0).max())
         back = [50 - t for t in steps]
         for expected, found in zip(one.each_back(rows, 50, back), many.each_back(rows, 50, back), strict=True):
             # Step by step nothing is scaled where there is no step.
-            assert found == pytest.approx(expected / expected.max(axis=0), rel=2e-3)
+            assert found == pytest.approx(expected / expected.max(axis=0), abs=2.5e-3)
     alike = np.repeat(rows[:, :1], 3, axis=1)
     for expected, found in zip(one.each_ahead(alike, 1, [4]), many.each_ahead(alike, 1, [4]), strict=True):
-        assert found == pytest.approx(expected, rel=1e-12)
+        assert found == pytest.approx(expected, rel=2.5e-3)
 
 
 def large(monkeypatch, **options):

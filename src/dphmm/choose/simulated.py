@@ -41,7 +41,7 @@ _KEPT = 2**24
 _FULL, _MOST_FULL = 0.2, 4096
 #: Moves are summed over how often somebody moves where everybody stays with this chance at least; who moves more often
 #: than all but so few is left out.
-_MOSTLY, _SO_OFTEN = 0.5, 1e-4
+_MOSTLY, _SO_OFTEN = 0.5, 1e-3
 #: A belief that moves no spread by more than this share in so many steps has settled.
 _SETTLED, _LOOKED = 1e-7, 8
 #: Smallest likelihood beside the largest: what is rarer changes no error that anybody could see.
@@ -67,7 +67,7 @@ class Moves:
     """The moves of a model for the columns of matrices (N, n): beliefs ahead, likelihoods back.
 
     ``often``: several steps at once are a sum over how often somebody moves in them, where people mostly stay. Who
-    moves more often than all but one in 10,000 is left out of it.
+    moves more often than all but one in 1,000 is left out of it.
     """
 
     def __init__(self, model: MarkovModel, often: bool = False) -> None:
@@ -92,17 +92,11 @@ class Moves:
 
     def each_ahead(self, beliefs: FloatArray, t: int, steps: Sequence[int]) -> Iterator[FloatArray]:
         """Beliefs about each of some ascending steps, from those about step t."""
-        if self._often and self._seldom is not None and steps[-1] > t:
-            stay, rest, _ = self._seldom
-            jump, before = self._model.jump, np.asarray(steps) - t
-
-            def moved(rows: FloatArray) -> FloatArray:
-                gains = rows[:0] if jump is None else np.outer(jump.share / (1 - stay), rows.sum(axis=0))
-                return _moved_by(rest, None, 1.0, gains, rows)
-
+        if self._stay and steps[-1] > t:
             # Nobody has answered yet: one belief is that of all.
             alike = bool((beliefs == beliefs[:, :1]).all())
-            sums = _sums(beliefs[:, :1] if alike else beliefs, before, stay, moved)
+            first = beliefs[:, :1] if alike else beliefs
+            sums = _sums(first, np.asarray(steps) - t, self._stay, lambda rows: self.ahead(rows, t + 1))
             yield from np.repeat(sums, beliefs.shape[1], axis=2) if alike else sums
             return
         for step in steps:
@@ -113,49 +107,32 @@ class Moves:
 
     def each_back(self, likelihoods: FloatArray, t: int, steps: Sequence[int]) -> Iterator[FloatArray]:
         """Of each state at some descending steps how likely it makes what is seen from t on; of the likeliest 1."""
-        if self._often and self._seldom is not None and steps:
-            stay, _, rest = self._seldom
-            jump, before = self._model.jump, t - np.asarray(steps)
-
-            def moved(columns: FloatArray) -> FloatArray:
-                gains = columns[:0] if jump is None else (jump.share @ columns / (1 - stay))[np.newaxis]
-                return _moved_by(rest, None, 1.0, gains, columns)
-
-            # Before nothing is seen everything is as likely.
-            alike = bool((likelihoods == 1).all())
-            each = np.ones((len(steps), *likelihoods.shape)) if alike else _sums(likelihoods, before, stay, moved)
-            yield from (sums / sums.max(axis=0) for sums in each)
+        # Before anything is seen everything is as likely.
+        if self._stay and not (likelihoods == 1).all():
+            every = _sums(likelihoods, t - np.asarray(steps), self._stay, lambda columns: self.back(columns, t))
+            yield from (sums / sums.max(axis=0) for sums in every)
             return
         for step in steps:
-            while t > step:
+            while t > step and not self._stay:
                 likelihoods = self.back(likelihoods, t)
                 likelihoods /= likelihoods.max(axis=0)
                 t -= 1
             yield likelihoods
 
     @cached_property
-    def _seldom(self) -> tuple[float, Any, Any] | None:
-        """The chance with which everybody stays, wherever they are, and the moves of the rest, ahead and back.
-
-        None where that is too small for a sum to take fewer moves.
-        """
-        from scipy import sparse
-
-        matrix = self._stays * sparse.csr_array(self._model.matrix_at(1))
-        stay = float(matrix.diagonal().min())
-        if stay < _MOSTLY:
-            return None
-        back = sparse.csr_array((matrix - stay * sparse.eye_array(matrix.shape[0])) / (1 - stay))
-        ahead = sparse.csr_array(back.T)
-        for part in (ahead, back):
-            # As those of a model, for which the kernel is compiled.
-            for numbers in (part.indptr, part.indices, part.data):
-                numbers.flags.writeable = False
-        return stay, ahead, back
+    def _stay(self) -> float:
+        """The chance with which everybody stays at a step, wherever they are; 0 where steps are not summed."""
+        if not self._often:
+            return 0.0
+        stay = self._stays * float(self._model.matrix_at(1).diagonal().min())
+        return stay if stay >= _MOSTLY else 0.0
 
 
 def _sums(columns: FloatArray, steps: IntArray, stay: float, moved: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """Columns (N, n) after each of some ascending numbers of steps (k,): sums (k, N, n) over how often one moves."""
+    """Columns (N, n) after each of some ascending numbers of steps (k,): sums (k, N, n) over how often one moves.
+
+    ``moved``: columns one step later, by which everybody has stayed with a chance ``stay`` or moved.
+    """
     most = int(steps[-1])
     # The chances that somebody moves at most 0, 1, ... times in so many steps.
     at_most = bdtr(np.arange(most + 1), steps[:, None], 1 - stay)
@@ -163,7 +140,9 @@ def _sums(columns: FloatArray, steps: IntArray, stay: float, moved: Callable[[Fl
     powers = np.empty((terms, *columns.shape))
     powers[0] = columns
     for number in range(1, terms):
-        powers[number] = moved(powers[number - 1])
+        before = powers[number - 1]
+        # Below 0 is rounding.
+        powers[number] = np.maximum(moved(before) - stay * before, 0.0) / (1 - stay)
     chances = np.diff(np.minimum(np.nan_to_num(at_most[:, :terms], nan=1.0), 1.0), axis=1, prepend=0.0)
     return np.tensordot(chances / chances.sum(axis=1, keepdims=True), powers, 1)
 

@@ -61,12 +61,8 @@ def print_search(
     else:
         click.echo("\n".join(_table(made, unit)))
     if stop is not None:
-        names = list(
-            dict.fromkeys(setting.name for setting in settings if setting.name not in {t.policy for t in tried})
-        )
-        raise Interrupted(
-            f"interrupted: what was finished is above; not finished: {', '.join(names) or 'larger cells'}", stop
-        )
+        begun = len({(one.policy, one.cell) for one in tried})
+        raise Interrupted(f"interrupted: above is what was finished, of {begun} of {len(settings)} settings", stop)
     if best is None:
         missed = made.nearest
         reasons = f"; not advised: {'; '.join(missed.not_advised)}" if missed.not_advised else ""
