@@ -18,9 +18,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dphmm
+from dphmm.accounting.memory import MemoryLedger
 from dphmm.accounting.promise import Schedule
 from dphmm.choose import simulated
 from dphmm.choose.planning import AFTER, LADDER, LONGER, World, _groups_of, _looked_at, without_limit
@@ -189,6 +191,26 @@ def test_a_reserve_is_left_by_every_schedule_that_is_tried(reserve, spent):
     assert promise.holds(more) and not promise.holds([*more, (6, Fraction(1, 100))])
     assert world(promise).plan(12).left == 0
     assert planner.allows(Fraction(3)) and not world(promise, reserve=reserve, epsilon=4).allows(Fraction(4))
+
+
+def test_a_reserve_is_there_for_a_second_question_and_no_third():
+    """Two plans of one promise that spend 9 and 3 of 12 are both released about one person; more is refused."""
+    promise = dphmm.SequencePromise(12, per="1d")
+    first, second = (
+        World(CLOCK, NEAR, LINE, promise, people=4, reserve=share, epsilon=3).plan(12) for share in ("0.25", "0.75")
+    )
+    assert (first.left, second.left) == (3, 9)
+    day = pd.date_range("2026-01-05", periods=24, freq="h", tz="UTC")
+    rows = {"user": ["ann"] * 24, "t": day, "state": [0] * 24}
+    ledger = MemoryLedger()
+
+    def release(plan, query):
+        given = {"schedule": plan.schedule, "ledger": ledger, "query": query, "bits": dphmm.ReplayBits(5)}
+        return dphmm.release_many(pd.DataFrame(rows), CLOCK, NEAR, LINE, progress=False, **given)
+
+    assert release(first, "day")["z_0"].notna().sum() == 3 and release(second, "evening")["z_0"].notna().sum() == 1
+    with pytest.raises(dphmm.BudgetExceeded):
+        release(second, "night")
 
 
 def spent_at(found, planner):

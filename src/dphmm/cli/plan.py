@@ -157,7 +157,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
             | ({"details": document} if document else {})
         )
     else:
-        tried = [*_tried(own), *lines(document, space)] if document else []
+        tried = [*_tried(own), *lines(document, space, limited=True)] if document else []
         click.echo("\n".join([*told(found, own, against), *_when(own, found), *tried]))
     _warn_of(document)
     if stop is not None:

@@ -60,8 +60,8 @@ _LABELS = {
 }
 
 
-def lines(document: Mapping[str, Any], space: StateSpace) -> list[str]:
-    """The facts for people, but for warnings."""
+def lines(document: Mapping[str, Any], space: StateSpace, limited: bool = False) -> list[str]:
+    """The facts for people, but for warnings. ``limited``: whether a total is planned for."""
     from dphmm.choose.details import remedy_line
 
     written: list[str] = []
@@ -74,7 +74,7 @@ def lines(document: Mapping[str, Any], space: StateSpace) -> list[str]:
                 told.append(
                     "  none of it is advised; a smaller epsilon is, with larger cells or a policy of shorter edges"
                 )
-            for reason in not_advised(0, limited=False) if facts else ():
+            for reason in not_advised(0, limited=limited) if facts else ():
                 told.append(f"  {reason} with any of it: dphmm plan --path-epsilon E --per 1d sets a limit")
             told.append("  other distances, cells, totals and numbers of answers: dphmm plan --target-error LENGTH")
             written += ["what would help, tried on the first step", *told]
