@@ -31,7 +31,7 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 61_330,
+    "code lines": 60_600,
     "code lines of tests": 77_207,
     "words of docs": 122_015,
     "circles of imports": 0,

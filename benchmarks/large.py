@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,8 +82,8 @@ def world(folder: Path, place: bool) -> None:
 
 def released(folder: Path, rows: Path, sources: Path, plain: bool) -> Cost:
     """One release by the package of a folder of sources."""
-    for old in (*folder.glob("out.parquet*"), *folder.glob("l.db*")):
-        old.unlink()
+    for old in (*folder.glob("out"), *folder.glob("out.owner"), *folder.glob("l.db*")):
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
     words = [
         "release",
         str(rows),
@@ -96,7 +97,7 @@ def released(folder: Path, rows: Path, sources: Path, plain: bool) -> Cost:
         "--model-people",
         "others",
     ]
-    words += ["-o", "out.parquet", "--ledger", "l.db"]
+    words += ["-o", "out", "--format", "parquet", "--ledger", "l.db"]
     # Other versions may ask nothing where no limit is set.
     words += ["--yes"] * ('"--yes"' in (sources / "dphmm" / "cli" / "release.py").read_text())
     begin = [sys.executable, __file__, "--worker"] if plain else [sys.executable, "-m", "dphmm"]

@@ -18,7 +18,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.real.errors import answers_of, blind_error, estimated, joined, mean_errors, stay_errors
 from benchmarks.real.inputs import INPUTS
-from benchmarks.real.matrix import Cell, cells, release_arguments
+from benchmarks.real.matrix import Cell, cells, counts_of, release_arguments
 from benchmarks.real.preparing import prepare
 from benchmarks.real.running import command, drift_in, run_cell
 from benchmarks.real.tables import stay_table, table
@@ -29,6 +29,7 @@ __all__ = [
     "Cell",
     "answers_of",
     "cells",
+    "counts_of",
     "drift_in",
     "estimated",
     "joined",

@@ -71,15 +71,16 @@ def measured(given: Input, folder: Path, policy: str, epsilon: str) -> tuple[pd.
     """The rows released and smoothed with the truth beside them, and the seconds that smoothing took."""
     model = given.models[-1]
     name = folder / f"smoothing-{policy}-{epsilon}"
-    released, smoothed, ledger = (Path(f"{name}.{end}") for end in ("released.parquet", "smoothed.parquet", "db"))
+    place, smoothed, ledger = (Path(f"{name}.{end}") for end in ("out", "smoothed.parquet", "db"))
+    released = place / "released.parquet"
     public = ["--model", folder / f"{model}.npz", "--policy", folder / f"{model}-{policy}.json"]
     if not released.exists():
         for left in folder.glob(f"{ledger.name}*"):
             left.unlink()
         owner = ["--epsilon", epsilon, "--ledger", ledger, "--model-people", "others", "-q", "--yes"]
-        command("release", folder / "release.parquet", *public, "-o", released, *owner)
+        command("release", folder / "release.parquet", *public, "-o", place, "--format", "parquet", *owner)
     began = time.perf_counter()
-    command("smooth", released, *public, "-o", smoothed, "--path", "--force", "-q")
+    command("read", place, "--estimates", "-o", smoothed, "--path", "--force", "-q")
     seconds = time.perf_counter() - began
     after = pd.read_parquet(smoothed)
     before = with_estimates(pd.read_parquet(released), *public[1::2], ledger)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 from click.testing import CliRunner, Result
 
 from dphmm.cli.app import app
+from dphmm.storage.release_folder import ReleaseFolder
+from dphmm.storage.tables import read_table, write_table
 
 Run = Callable[..., Result]
 BBOX = "10.0,50.0,10.056,50.036"
@@ -73,3 +76,23 @@ def walk_rows(
             clock = f"2024-05-06T{8 + step // 12:02d}:{5 * (step % 12):02d}:00Z"
             rows.append([user, clock, f"{lat:.6f}", f"{lon:.6f}"])
     return rows
+
+
+def edited(folder: Path, name: str, text: str | bytes) -> Path:
+    """Write a file of a release anew, and its digest into the index: what is wrong then is what the file says."""
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    ReleaseFolder.of(folder).keep([name])
+    return path
+
+
+def as_parquet(folder: Path, out: Path) -> Path:
+    """A copy of the folder of a release whose table is Parquet; its statement is about the CSV file."""
+    shutil.copytree(folder, out)
+    statement = (out / "released.csv.privacy.json").read_text()
+    write_table(out / "released.parquet", read_table(out / "released.csv", text=("user", "plan")))
+    for name in ("released.csv", "released.csv.privacy.json"):
+        (out / name).unlink()
+    edited(out, "released.parquet.privacy.json", statement)
+    ReleaseFolder.of(out).keep(["released.parquet", "released.csv", "released.csv.privacy.json"])
+    return out

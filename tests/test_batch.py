@@ -503,7 +503,7 @@ class TestOutput:
             self.table, *parts, 1, output=path, ledger=ledger, bits=dphmm.ReplayBits(seed), progress=False, **choices
         )
 
-    @pytest.mark.parametrize("name", ["r.parquet", "r.csv"])
+    @pytest.mark.parametrize("name", ["released.parquet", "released.csv"])
     def test_the_file_has_the_rows_and_its_statement_is_that_of_the_command(self, parts, tmp_path, name, monkeypatch):
         path = tmp_path / name
         frame = self.into(parts, path, MemoryLedger(), model_people="others")
@@ -517,17 +517,17 @@ class TestOutput:
         dphmm.save_model(model, tmp_path / "m.npz")
         dphmm.save_policy(policy, tmp_path / "p.json", model=model)
         self.table.to_csv(tmp_path / "people.csv", index=False)
-        (tmp_path / "by").mkdir()
         monkeypatch.setattr("dphmm.batch.default_bits", lambda bits: dphmm.ReplayBits(1))
         words = ["release", tmp_path / "people.csv", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json"]
         words += ["--epsilon", "1", "--ledger", tmp_path / "l.db", "--model-people", "others", "--quiet", "--yes"]
-        result = CliRunner().invoke(app, [str(word) for word in [*words, "-o", tmp_path / "by" / name]])
+        result = CliRunner().invoke(
+            app, [str(word) for word in [*words, "-o", tmp_path / "by", "--format", name.partition(".")[2]]]
+        )
         assert result.exit_code == 0, result.output
         by_command = json.loads((tmp_path / "by" / f"{name}.privacy.json").read_text())
         assert statement == by_command
-        counts, own = (
-            json.loads((folder / f"{name}.owner.json").read_text()) for folder in (tmp_path, tmp_path / "by")
-        )
+        counts = json.loads((tmp_path / f"{name}.owner.json").read_text())
+        own = json.loads((tmp_path / "by.owner" / "counts.json").read_text())
         assert counts == own and counts["rows"] == 5
 
     def test_rows_in_no_state_are_counted_for_the_owner_alone(self, tmp_path):

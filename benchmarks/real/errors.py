@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.real.inputs import INPUTS, Input
-from benchmarks.real.matrix import Cell
+from benchmarks.real.matrix import Cell, table_of
 
 EARTH_METRES = 6371008.8
 
@@ -104,7 +104,7 @@ def blind_error(cell: Cell, folder: Path) -> float:
     model = load_model(folder / f"{cell.model}.npz")
     assert model.space is not None
     guess = (model.initial @ model.space.answers)[None, :]
-    released = pd.read_parquet(folder / f"{cell.file}.parquet")
+    released = pd.read_parquet(table_of(cell, folder))
     place = model.space.to_latlon(guess)
     for name in ("z", "estimate"):
         for j in range(guess.shape[1]):
@@ -119,7 +119,7 @@ def blind_error(cell: Cell, folder: Path) -> float:
 def estimated(cell: Cell, folder: Path) -> pd.DataFrame:
     """The released rows of a cell `with_estimates`."""
     public = folder / f"{cell.model}.npz", folder / f"{cell.model}-{cell.policy}.json"
-    return with_estimates(pd.read_parquet(folder / f"{cell.file}.parquet"), *public, folder / f"{cell.file}.db")
+    return with_estimates(pd.read_parquet(table_of(cell, folder)), *public, folder / f"{cell.file}.db")
 
 
 def stay_errors(cell: Cell, folder: Path) -> dict[str, float]:

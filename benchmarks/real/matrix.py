@@ -40,6 +40,16 @@ def release_arguments(cell: Cell, folder: Path) -> list[Any]:
     return [
         "release", folder / "release.parquet", "--model", folder / f"{cell.model}.npz",
         "--policy", folder / f"{cell.model}-{cell.policy}.json", "--epsilon", "1", "--constraint", cell.constraint,
-        "-o", folder / f"{cell.file}.parquet", "--ledger", folder / f"{cell.file}.db",
+        "-o", folder / cell.file, "--format", "parquet", "--ledger", folder / f"{cell.file}.db",
         "--model-people", "others", "--json", "--yes",
     ]  # fmt: skip
+
+
+def table_of(cell: Cell, folder: Path) -> Path:
+    """The released rows of one cell."""
+    return folder / cell.file / "released.parquet"
+
+
+def counts_of(cell: Cell, folder: Path) -> Path:
+    """The counts of one cell for the owner alone."""
+    return folder / f"{cell.file}.owner" / "counts.json"

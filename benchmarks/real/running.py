@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ import pandas as pd
 
 from benchmarks.real.errors import answers_of, estimated, joined, mean_errors
 from benchmarks.real.inputs import INPUTS
-from benchmarks.real.matrix import Cell, release_arguments
+from benchmarks.real.matrix import Cell, counts_of, release_arguments
 
 
 def measured(cell: Cell, folder: Path, document: dict[str, Any], drifted: int, seconds: float) -> dict[str, Any]:
@@ -62,13 +63,11 @@ def run_cell(cell: Cell, folder: Path) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(result.read_text())
         return found
     # What an interrupted run left is no result: it is started anew, so that the time is that of a whole run.
-    for left in folder.glob(f"{cell.file}.*"):
-        left.unlink()
+    for left in (folder / cell.file, *folder.glob(f"{cell.file}.*")):
+        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
     began = time.perf_counter()
     done = command(*release_arguments(cell, folder))
     seconds = time.perf_counter() - began
-    found = measured(
-        cell, folder, json.loads(done.stdout), drift_in(folder / f"{cell.file}.parquet.owner.json"), seconds
-    )
+    found = measured(cell, folder, json.loads(done.stdout), drift_in(counts_of(cell, folder)), seconds)
     result.write_text(json.dumps(found))
     return found

@@ -343,16 +343,15 @@ class Batch:
                 yield chunk
 
     def write_owner_counts(
-        self, output: PathLike, visits: VisitTable, published: Published, rejected: Mapping[str, int]
-    ) -> Path:
-        """Write the counts for the owner beside a released file, after `run` has released these rows; their path.
+        self, path: Path, visits: VisitTable, published: Published, rejected: Mapping[str, int]
+    ) -> None:
+        """Write the counts for the owner to a file, after `run` has released these rows.
 
         ``rejected``: the rows that could not be read, by reason.
         """
         fresh = published.rows - published.not_asked - self.report.replayed
         counts = owner_counts(visits.in_steps, self.report.outside, fresh, self.report.drifted, rejected)
-        write_counts(path := owner_path(str(output)), counts)
-        return path
+        write_counts(path, counts)
 
     def check(self, trajectories: Trajectories | VisitTable, *, resume: bool = False) -> VisitTable:
         """Refuse now what `run` would refuse ahead; the rows as `run` takes them. Raises as `run`."""
@@ -914,7 +913,7 @@ def release_many(
         rows = Releases.joined(chunk for chunk in chunks if isinstance(chunk, Releases))
     if output is not None and rows is not None:
         write_statement(output, batch.statement(published, owners.people, known_by=owners.known_by))
-        batch.write_owner_counts(output, visits, published, {})
+        batch.write_owner_counts(owner_path(str(output)), visits, published, {})
     if rows is not None and (told := unanswered_words(*_people(rows), noun_words(batch.noun)["people"])) is not None:
         warnings.warn(told, UserWarning, stacklevel=2)
     released = to_kind(released_table([] if rows is None else rows, space), table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ def release_of() -> Callable[..., list[str]]:
         return [
             "release", str(folder / rows), "--model", str(folder / "model.npz"),
             "--policy", str(folder / policy), "--epsilon", "1",
-            "-o", str(out / "released.csv"), "--ledger", str(out / "ledger.db"),
+            "-o", str(out / "released"), "--ledger", str(out / "ledger.db"),
         ]  # fmt: skip
 
     return arguments
@@ -70,7 +71,7 @@ def release_of() -> Callable[..., list[str]]:
 def released(
     town: Path, tmp_path_factory: pytest.TempPathFactory, run: Run, release_of: Callable[..., list[str]]
 ) -> Path:
-    """A folder with released.csv of the town's walks, its statement and ledger.db; no test changes them."""
+    """A folder with a release of the town's walks in released, and ledger.db; no test changes them."""
     folder = tmp_path_factory.mktemp("released")
     run(*release_of(town, folder))
     return folder
@@ -89,7 +90,7 @@ def options_of(name: str) -> list[str]:
 def places(
     town: Path, tmp_path_factory: pytest.TempPathFactory, run: Run, release_of: Callable[..., list[str]]
 ) -> dict[str, Path]:
-    """A folder for each set of choices, with released.csv of the town's walks, twelve steps from 08:00 on."""
+    """A folder for each set of choices, with a release of the town's walks, twelve steps from 08:00 on."""
     folders = {name: tmp_path_factory.mktemp(name) for name in CHOICES}
     for name, folder in folders.items():
         run(*release_of(town, folder), *options_of(name))
@@ -97,13 +98,15 @@ def places(
 
 
 def altered(folder: Path, out: Path, change: Callable[[Any, Any], Any]) -> Path:
-    """A copy of a release with its statement, whose rows or statement are changed."""
-    out.mkdir(exist_ok=True)
-    table = pd.read_csv(folder / "released.csv", dtype=str)
-    statement = json.loads((folder / "released.csv.privacy.json").read_text())
+    """A copy of a public folder whose rows or statement are changed, as its index says too."""
+    if out != folder:
+        shutil.copytree(folder / "released", out / "released")
+    place = out / "released"
+    table = pd.read_csv(place / "released.csv", dtype=str)
+    statement = json.loads((place / "released.csv.privacy.json").read_text())
     found = change(table, statement)
-    (table if found is None else found).to_csv(out / "released.csv", index=False)
-    (out / "released.csv.privacy.json").write_text(json.dumps(statement))
+    commands.edited(place, "released.csv", (table if found is None else found).to_csv(index=False))
+    commands.edited(place, "released.csv.privacy.json", json.dumps(statement))
     return out
 
 

@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from dphmm.cli.app import COMMANDS, OLD_NAMES, app
+from dphmm.cli.app import COMMANDS, app
 from dphmm.cli.console import Interrupted, one_line
 from dphmm.errors import BudgetExceeded, InvalidInput, LedgerBusy
 
@@ -46,7 +46,7 @@ def test_deliberate_errors_are_one_line_and_a_code(monkeypatch, error, code):
 
 def test_a_full_disk_is_named_with_what_to_do(monkeypatch):
     told = outcome(monkeypatch, OSError(28, "No space left on device", "out.parquet")).stderr
-    assert told.startswith("error: out.parquet: No space left on device; ") and "--resume" in told
+    assert told.startswith("error: out.parquet: No space left on device; ") and "type the same command again" in told
 
 
 def test_an_unknown_exception_is_a_bug_and_stays_one(monkeypatch):
@@ -198,10 +198,3 @@ def test_output_that_nobody_reads_is_no_error(arguments):
 
 def test_a_message_cannot_steer_the_terminal():
     assert one_line("a\nb\x1b[31m\u202e") == "a b\\x1b[31m\\u202e"
-
-
-@pytest.mark.parametrize("name", OLD_NAMES)
-def test_an_old_name_says_what_to_type(name, run):
-    result = run(name, "model.npz", code=2)
-    assert result.stderr == f"error: dphmm: No such command '{name}'; did you mean {OLD_NAMES[name]}?; see dphmm -h\n"
-    assert OLD_NAMES[name].split()[0] in COMMANDS and name not in COMMANDS

@@ -13,7 +13,8 @@ import zipfile
 import pytest
 
 GRID = "--grid 1km --bbox 10.0,50.0,10.056,50.036"
-RELEASE = "release walks.csv --model model.npz --policy radius.json --epsilon 1 -o out.csv --ledger l.db"
+RELEASE = "release walks.csv --model model.npz --policy radius.json --epsilon 1 -o out"
+STREAM = "release - --model model.npz --policy radius.json --epsilon 1"
 
 CASES = {
     # import
@@ -82,21 +83,26 @@ CASES = {
     "release a mechanism there is not": (RELEASE + " --mechanism gauss", "mechanism"),
     "release a continuous mechanism": (RELEASE + " --mechanism laplace", "mechanism"),
     "release a start there is not": (RELEASE + " --start now", "start"),
-    "release a statement of a file": (RELEASE + " --statement s.json", "--statement: got s.json; expected - as"),
-    "release a stream onto a statement": (
-        "release - --model model.npz --policy radius.json --epsilon 1 --ledger l.db --statement model.csv",
-        "a new file",
-    ),
-    "release without a ledger": (RELEASE.replace("--ledger l.db", ""), "--ledger"),
-    "release without an output": (RELEASE.replace("-o out.csv", ""), "-o"),
+    "release without an output": (RELEASE.replace("-o out", ""), "-o"),
+    "release to a file": (RELEASE.replace("-o out", "-o out.csv"), "-o: got out.csv"),
+    "release to a folder of other files": (RELEASE.replace("-o out", "-o full"), "which has files and is no release"),
+    "release to a folder in none": (RELEASE.replace("-o out", "-o none/out"), "a folder in one that exists"),
+    "release a stream without a ledger and an output": (STREAM, "--ledger"),
     "release no file": (RELEASE.replace("walks.csv", "none.csv"), "exists"),
     "release pages on a map": (RELEASE.replace("walks.csv", "pages.csv"), "90 invalid_state"),
     "release places of pages": (
-        "release walks.csv --model pages.npz --policy pages.json --epsilon 1 -o out.csv --ledger l.db",
+        "release walks.csv --model pages.npz --policy pages.json --epsilon 1 -o out",
         "state column",
     ),
     "release a policy of the future": (RELEASE.replace("radius.json", "future.json"), "upgrade"),
-    "release a stream to a file": (RELEASE.replace("walks.csv", "-"), "standard output"),
+    "release a stream to a file": (f"{STREAM} -o out.jsonl", "-o: got out.jsonl"),
+    # read
+    "read nothing": ("read none", "which does not exist"),
+    "read a folder of other files": ("read full --estimates", "which is no folder of a release"),
+    "read another table": ("read walks.csv --by blocks", "which is no folder of a release"),
+    "report of another folder": ("report full", "which is no folder of a release"),
+    "export of another folder": ("export full -o points.geojson", "which is no folder of a release"),
+    "check another folder": ("check-release full", "which is no folder of a release"),
     # account
     "account of a text": ("account walks.csv", "ledger"),
     "account of an empty file": ("account empty.csv", "which is empty"),
@@ -129,13 +135,15 @@ def folder(town, site, tmp_path_factory):
     }
     for name, text in texts.items():
         (made / name).write_text(text)
+    (made / "full").mkdir()
+    (made / "full" / "mine.txt").write_text("kept")
     with zipfile.ZipFile(made / "nousers.zip", "w") as archive:
         archive.write(made / "nouser.csv", "a.csv")
     return made
 
 
 def contents(folder):
-    return {p.name: p.read_bytes() for p in sorted(folder.iterdir())}
+    return {p: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 @pytest.mark.parametrize("case", CASES)

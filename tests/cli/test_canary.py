@@ -32,9 +32,9 @@ def test_a_state_that_is_drift_is_shown_nowhere(site, tmp_path, run, release_of,
     shutil.copytree(site, folder)
     with (folder / "visits.csv").open("a") as file:
         file.write(f"v0,{STATE}\nv0,alpha\nv1,{STATE}\n")
-    released = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"), "--owner-view", "--json")
-    again = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"), "--resume")
-    refused = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"), code=2)
+    released = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"), "--json")
+    again = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"))
+    refused = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"), "--new", code=2)
     told = run("account", tmp_path / "ledger.db", "--json")
     assert STATE.encode() not in everything_said(released, again, refused, told)
 
@@ -48,7 +48,7 @@ def test_rows_that_cannot_be_read_are_repeated_nowhere(town, tmp_path, run, rele
     imported = run("import", "csv", folder / "walks.csv", "-o", tmp_path / "t.parquet", code=3)
     fit = ("--grid", "1km", "--bbox", "10.0,50.0,10.056,50.036", "--step", "5min")
     fitted = run("fit", folder / "walks.csv", "-o", tmp_path / "m.npz", *fit, "--json", code=3)
-    released = run(*release_of(folder, tmp_path), "--owner-view", code=3)
+    released = run(*release_of(folder, tmp_path), code=3)
     seen = everything_said(imported, fitted, released)
     for canary in (STATE, DIGITS, "867531", "01937465"):
         assert canary.encode() not in seen

@@ -42,7 +42,7 @@ def swapped(tmp_path, run):
     run("policy", "radius", tmp_path / "m.npz", "--covers", "4km", "-o", tmp_path / "p.json")
     rows = write_rows(tmp_path / "people.csv", COLUMNS, SWAPPED)
     public = ("--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json", "--epsilon", 1)
-    return ["release", rows, *public, "-o", tmp_path / "r.csv", "--ledger", tmp_path / "l.db"]
+    return ["release", rows, *public, "-o", tmp_path / "r", "--ledger", tmp_path / "l.db"]
 
 
 def files(folder):
@@ -93,21 +93,23 @@ class TestARelease:
     def test_whoever_means_it_goes_on_and_the_statement_says_whether_it_was_checked(self, swapped, tmp_path, run):
         told = run(*swapped, "--although").stderr
         assert "warning: TRAJ: less than 5 % of its rows on the map of the model; --although releases it as" in told
-        assert not load_statement(tmp_path / "r.csv").checked
-        run(*swapped, "--although", "--resume")
-        swapped[-3:] = [tmp_path / "s.csv", "--ledger", tmp_path / "s.db"]
+        assert not load_statement(tmp_path / "r" / "released.csv").checked
+        run(*swapped, "--although")
+        swapped[-3:] = [tmp_path / "s", "--ledger", tmp_path / "s.db"]
         assert "5 %" not in run(*swapped, "--no-check").stderr
-        assert not load_statement(tmp_path / "s.csv").checked
+        assert not load_statement(tmp_path / "s" / "released.csv").checked
 
     def test_nobody_of_a_known_ledger_is_asked_anything(self, town, tmp_path, run, release_of):
         rows = write_rows(tmp_path / "rows.csv", COLUMNS, walk_rows())
         line = release_of(town, tmp_path, rows)
         run(*line)
-        assert load_statement(tmp_path / "released.csv").checked
-        before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != "rows.csv"}
+        assert load_statement(tmp_path / "released" / "released.csv").checked
+        made = [path for path in tmp_path.rglob("*") if path.is_file() and path != rows]
+        before = {path: path.read_bytes() for path in made}
         write_rows(rows, COLUMNS, [[user, t, lon, lat] for user, t, lat, lon in walk_rows(("u1", "u9"))])
-        run(*line, "--resume", code=2)
-        assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != "rows.csv"} == before
+        run(*line, code=2)
+        made = [path for path in tmp_path.rglob("*") if path.is_file() and path != rows]
+        assert {path: path.read_bytes() for path in made} == before and len(before) > 8
 
     def test_hours_without_a_row_and_too_few_people(self, town, tmp_path, run, release_of):
         line = release_of(town, tmp_path)
@@ -117,7 +119,7 @@ class TestARelease:
         assert told.startswith("error: TRAJ: got no row at a step that the schedule asks; expected rows at such steps")
         assert files(tmp_path) == set()
         some = run(*line, "--per", "1d", "--hours", "02:00,08:10", "--min-people", 3)
-        assert "5 %" not in some.stderr and load_statement(tmp_path / "released.csv").checked
+        assert "5 %" not in some.stderr and load_statement(tmp_path / "released" / "released.csv").checked
 
     def test_rows_are_looked_at_before_a_schedule_is_planned(self, swapped, tmp_path, run, monkeypatch):
         """On many cells a plan takes minutes. An owner who goes on gets it."""

@@ -299,9 +299,9 @@ def test_codes():
 @pytest.mark.parametrize(("hidden", "code"), [(True, 130), (False, 2)])
 def test_an_interrupt_of_which_a_library_made_a_wrong_input_stays_one(monkeypatch, run, tmp_path, hidden, code):
     """NumPy may turn an interrupt into a TypeError, and a reader of files that into a file that is none."""
-    from dphmm.cli import console, leakage
+    from dphmm.cli import console, read
 
-    def broken(path):
+    def broken(path, option="OUT"):
         console._asked.append(KeyboardInterrupt)
         if not hidden:
             raise InvalidInput("model", "a file that is none", "a model")
@@ -310,10 +310,8 @@ def test_an_interrupt_of_which_a_library_made_a_wrong_input_stays_one(monkeypatc
         except TypeError:
             raise InvalidInput("model", "a file that is none", "a model") from None
 
-    monkeypatch.setattr(leakage, "loaded_model", broken)
-    (tmp_path / "released.csv").write_text("user\n")
-    public = ("--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json")
-    said = run("leakage", tmp_path / "released.csv", *public, "--event", "a", "--from", 1, "--to", 2, code=code)
+    monkeypatch.setattr(read, "opened", broken)
+    said = run("read", tmp_path, "--event", "a", "--from", 1, "--to", 2, code=code)
     assert said.stderr.count("\n") == 1 and ("interrupted" in said.stderr) == hidden
 
 
@@ -326,7 +324,7 @@ def test_an_interrupt_of_which_a_library_made_a_wrong_input_stays_one(monkeypatc
         (InvalidInput("f/state_column.csv", "min_count", "x"), "f/state_column.csv: got min_count; expected x"),
         (
             InvalidInput("ledger", "releases of 2 users", "resume to continue them: a new ledger"),
-            "ledger: got releases of 2 users; expected --resume to continue them: a new ledger",
+            "ledger: got releases of 2 users; expected the same without --new, which continues them: a new ledger",
         ),
         (
             InvalidInput("m.npz", "no model", "a model file written by save_model"),

@@ -1,8 +1,8 @@
 """The covered distance is what commands, statements and pages say of a policy on a map, each the same number.
 
-Claims: `--covers` builds the smallest radius policy; `policy`, `plan --details`, `release` (file, stream, dry run) and
-`report` print the same distance, with the factor of one answer; a statement has it and follows the schema; `audit` and
-`report` find a statement with another one; states that are no places have none.
+Claims: `--covers` builds the smallest radius policy; `policy`, `plan --details`, `release` (a file, a stream, a dry
+run) and `report` print the same distance, with the factor of one answer; a statement has it and follows the schema;
+`check-release` and `report` find a statement with another one; states that are no places have none.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def test_details_say_it(town, site, run):
 def test_release_says_it_and_the_statement_has_it(town, tmp_path, run, release_of):
     said = one_line(run(*release_of(town, tmp_path)).stderr)
     assert "guaranteed if two places up to 1,000 m apart seem equally likely, one answer leaves at least 1 in 4" in said
-    statement = load_statement(tmp_path / "released.csv")
+    statement = load_statement(tmp_path / "released" / "released.csv")
     jsonschema.validate(document(statement), statement_schema())
     covered = statement.covered_distance
     model = dphmm.load_model(town / "model.npz")
@@ -101,29 +101,24 @@ def test_a_dry_run_and_a_stream_say_it(town, tmp_path, run, release_of):
 def test_states_that_are_no_places_have_none(site, tmp_path, run):
     told = run(
         "release", site / "visits.csv", "--state-column", "state", "--model", site / "model.npz",
-        "--policy", site / "complete.json", "--epsilon", "1", "-o", tmp_path / "r.csv", "--ledger", tmp_path / "l.db",
+        "--policy", site / "complete.json", "--epsilon", "1", "-o", tmp_path / "r", "--ledger", tmp_path / "l.db",
     )  # fmt: skip
     assert "covered" not in told.stderr
-    statement = document(load_statement(tmp_path / "r.csv"))
+    statement = document(load_statement(tmp_path / "r" / "released.csv"))
     assert statement["covered_distance"] is None
     jsonschema.validate(statement, statement_schema())
 
 
-def page_of(released, town, tmp_path, run, *more, code=0):
-    arguments = ("report", released / "released.csv", "--model", town / "model.npz", "-o", tmp_path / "page.html")
+def page_of(released, tmp_path, run, *more, code=0):
+    arguments = ("report", released / "released", "-o", tmp_path / "page.html")
     result = run(*arguments, "--force", *more, code=code)
     return result.stderr if code else one_line((tmp_path / "page.html").read_text())
 
 
 @pytest.mark.slow
-def test_a_page_says_it_where_a_policy_confirms_it(released, town, tmp_path, run):
-    (meaning,) = load_statement(released / "released.csv").covered
-    assert meaning in page_of(released, town, tmp_path, run, "--policy", town / "radius.json")
-    assert meaning in page_of(released, town, tmp_path, run)
-    other = altered(released, tmp_path / "other", lambda rows, statement: statement["policy"].update(parameters=None))
-    unknown = page_of(other, town, tmp_path, run)
-    assert meaning not in unknown and "1,000 m" not in unknown
-    assert "give --policy to see up to which distance places are covered" in unknown
+def test_a_page_says_it_as_the_policy_of_the_folder_confirms_it(released, tmp_path, run):
+    (meaning,) = load_statement(released / "released" / "released.csv").covered
+    assert meaning in page_of(released, tmp_path, run)
 
 
 OTHER = "ground_metres': 996.353}; expected"
@@ -140,14 +135,12 @@ OTHER = "ground_metres': 996.353}; expected"
         (True, "covered_distance.metres"),
     ],
 )
-def test_another_distance_in_a_statement_is_found(released, town, tmp_path, run, metres, words):
+def test_another_distance_in_a_statement_is_found(released, tmp_path, run, metres, words):
     other = altered(
         released, tmp_path / "other", lambda rows, statement: statement["covered_distance"].update(metres=metres)
     )
-    told = page_of(other, town, tmp_path, run, "--policy", town / "radius.json", code=2)
-    assert words in told
-    parts = ("--model", town / "model.npz", "--policy", town / "radius.json")
-    assert "covered_distance" in run("check-release", other / "released.csv", *parts, code=1).stdout
+    assert words in page_of(other, tmp_path, run, code=2)
+    assert "covered_distance" in run("check-release", other / "released", code=1).stdout
 
 
 def test_words_for_every_kind_of_distance():

@@ -47,9 +47,9 @@ def test_it_ends_with_the_path_of_the_page(made: tuple[Path, subprocess.Complete
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["demo-out/report.html"]
     labels = re.findall(
-        r"^(verdict|published|found|guaranteed|spent|not protected|measured|audit) ", done.stderr, re.MULTILINE
+        r"^(verdict|published|found|guaranteed|spent|not protected|measured|checked) ", done.stderr, re.MULTILINE
     )
-    assert labels == ["verdict", "published", "found", "guaranteed", "spent", "not protected", "measured", "audit"]
+    assert labels == ["verdict", "published", "found", "guaranteed", "spent", "not protected", "measured", "checked"]
     said = " ".join(done.stderr.split())
     for promised in (
         "a model made from the map alone",
@@ -67,19 +67,17 @@ def test_it_ends_with_the_path_of_the_page(made: tuple[Path, subprocess.Complete
 
 
 def test_the_released_file_keeps_the_contract(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
-    table = pq.read_table(made[0] / "released.parquet")
+    table = dphmm.open(made[0] / "out")._table
     assert table.column_names == [
         "user", "t", "step", "z_0", "z_1", "z_lat", "z_lon", "epsilon", "cost", "plan",
     ]  # fmt: skip
     assert len(table) == ROWS
     assert sorted(table.column("epsilon").to_pylist()) == [0.0] * (ROWS - ASKED) + [2.0] * ASKED
     assert table.column("plan").null_count == table.column("z_0").null_count == ROWS - ASKED
-    smoothed = pq.read_table(made[0] / "smoothed.parquet")
-    assert smoothed.column("step").to_pylist() == table.column("step").to_pylist()
 
 
 def test_it_is_a_real_release_with_a_statement(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
-    statement = document(load_statement(made[0] / "released.parquet"))
+    statement = document(load_statement(made[0] / "out" / "released.csv"))
     jsonschema.validate(statement, statement_schema())
     assert statement["private"] is True and statement["randomness"] == {"replayable_rows": 0, "words": "system"}
     assert statement["model"]["people"] == "others" and statement["model"]["people_known_by"] == "model"
@@ -88,22 +86,27 @@ def test_it_is_a_real_release_with_a_statement(made: tuple[Path, subprocess.Comp
 
 
 def test_nobody_s_data_is_in_the_model(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
-    model = dphmm.load_model(made[0] / "model.npz")
+    model = dphmm.load_model(made[0] / "out" / "model.npz")
     same = dphmm.MarkovModel.from_geometry(model.space, model.step, "20km/h")
     assert model.provenance["method"] == "geometry" and model.digest == same.digest
-    plan = read_plan(made[0] / "plan.json", model, dphmm.load_policy(made[0] / "policy.json", model=model), model.space)
-    statement = load_statement(made[0] / "released.parquet")
+    plan = read_plan(
+        made[0] / "out" / "plan.json",
+        model,
+        dphmm.load_policy(made[0] / "out" / "policy.json", model=model),
+        model.space,
+    )
+    statement = load_statement(made[0] / "out" / "released.csv")
     assert (plan.schedule.exact, plan.schedule.releases) == (2, 6) and statement.epsilon == "2"
 
 
 def test_what_is_measured_is_measured_from_the_true_places(tmp_path: Path, run: Run) -> None:
     """Twice: by the command, and here from files and degrees alone."""
     told = json.loads(run("demo", "--out", tmp_path / "a", "--seed", 5, "--json", *SMALL).stdout)
-    truth = pq.read_table(tmp_path / "a" / "trajectories.parquet").to_pylist()
+    truth = pq.read_table(tmp_path / "a" / "people.parquet").to_pylist()
     places = {(row["user"], row["t"]): (row["lat"], row["lon"]) for row in truth}
-    model = dphmm.load_model(tmp_path / "a" / "model.npz")
-    policy = dphmm.load_policy(tmp_path / "a" / "policy.json", model=model)
-    rows = pq.read_table(tmp_path / "a" / "released.parquet")
+    model = dphmm.load_model(tmp_path / "a" / "out" / "model.npz")
+    policy = dphmm.load_policy(tmp_path / "a" / "out" / "policy.json", model=model)
+    rows = dphmm.open(tmp_path / "a" / "out")._table
     decoded = dphmm.smooth(rows, model, policy, model.space, marginals=True, progress=False)
     beliefs = np.array(decoded["marginals"].to_pylist())
     guessed = zip(*model.space.to_latlon(Guesses(model.space).of(beliefs.T)[0]), strict=True)
@@ -141,10 +144,10 @@ def test_a_second_demo_in_the_same_folder_is_refused(
     made: tuple[Path, subprocess.CompletedProcess[str]], run: Run
 ) -> None:
     folder, _ = made
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     told = run("demo", "--out", folder, *SMALL, code=2).stderr
     assert len(told.splitlines()) == 1 and "--force" in told
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 def test_a_seed_gives_the_same_demo_and_is_marked_everywhere(tmp_path: Path, run: Run) -> None:
@@ -153,10 +156,11 @@ def test_a_seed_gives_the_same_demo_and_is_marked_everywhere(tmp_path: Path, run
     one, other = (json.loads(result.stdout) for result in (first, again))
     same = set(one) - {"out", "report"}
     assert {key: one[key] for key in same} == {key: other[key] for key in same}
-    assert (tmp_path / "a" / "released.parquet").read_bytes() == (tmp_path / "b" / "released.parquet").read_bytes()
+    tables = [(tmp_path / name / "out" / "released.csv").read_bytes() for name in ("a", "b")]
+    assert tables[0] == tables[1]
     assert one["private"] is False and one["rows"] == ROWS
     assert "replayable" in first.stderr
-    statement = load_statement(tmp_path / "a" / "released.parquet")
+    statement = load_statement(tmp_path / "a" / "out" / "released.csv")
     assert "NOT PRIVATE" in statement.randomness.sentence(whole=statement)
     assert "NOT PRIVATE" in (tmp_path / "a" / "report.html").read_text()
     ledger = dphmm.open_ledger(tmp_path / "a" / "ledger.db")
@@ -168,11 +172,11 @@ def test_force_replaces_an_earlier_demo_and_nothing_else(tmp_path: Path, run: Ru
     folder = tmp_path / "demo"
     run("demo", "--out", folder, "--quiet", *SMALL)
     (folder / "mine.txt").write_text("kept")
-    before = (folder / "released.parquet").read_bytes()
+    before = (folder / "out" / "released.csv").read_bytes()
     result = run("demo", "--out", folder, "--quiet", "--force", *SMALL)
     assert result.stderr == "" and result.stdout == f"{folder}/report.html\n"
     assert (folder / "mine.txt").read_text() == "kept"
-    assert (folder / "released.parquet").read_bytes() != before
+    assert (folder / "out" / "released.csv").read_bytes() != before
 
 
 def test_force_never_deletes_a_ledger_that_no_demo_made(tmp_path: Path, run: Run) -> None:

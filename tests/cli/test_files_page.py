@@ -21,7 +21,7 @@ def section(title):
 
 
 def test_columns_of_released_tables(released, rows_of):
-    assert set(rows_of(released / "released.csv")[0]) <= section("Released")
+    assert set(rows_of(released / "released" / "released.csv")[0]) <= section("Released")
 
 
 def test_members_of_a_model(town):

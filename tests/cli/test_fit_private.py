@@ -286,7 +286,7 @@ def test_a_release_tells_both_guarantees_and_what_they_give_together(learned, tm
     result = run(*release_of(learned, tmp_path, "visits.csv", "complete.json"))
     said = " ".join(result.stderr.split())
     assert "learning epsilon 1, delta 0: bounds the loss of adding or removing" in said
-    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
+    statement = json.loads((tmp_path / "released" / "released.csv.privacy.json").read_text())
     jsonschema.validate(statement, statement_schema())
     learning = statement["learning"]
     assert learning["epsilon"] == "1"
@@ -363,7 +363,7 @@ def test_a_model_with_replayable_noise_or_with_none_stays_labelled(learned, tmp_
     folder = rewritten(learned, tmp_path, private=False, privacy=privacy)
     result = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"), "--model-people", "same", "-q")
     assert "noise can be replayed" in result.stderr and "warning" in result.stderr
-    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
+    statement = json.loads((tmp_path / "released" / "released.csv.privacy.json").read_text())
     assert statement["private"] is False and statement["learning"]["private"] is False
     assert "nothing is promised" in typed(statement, ReleaseStatement).learning.both()
 
@@ -372,7 +372,7 @@ def test_a_model_that_says_it_is_not_private_is_called_so(learned, tmp_path, run
     folder = rewritten(learned, tmp_path, private=False, privacy=described(NotPrivateEvent("NOT PRIVATE: a baseline")))
     result = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"), "-q")
     assert "NOT PRIVATE: a baseline" in result.stderr
-    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
+    statement = json.loads((tmp_path / "released" / "released.csv.privacy.json").read_text())
     assert statement["learning"] is None and typed(statement, ReleaseStatement).origin.startswith("NOT PRIVATE")
     assert "NO PRIVACY: NOT PRIVATE: a baseline" in run("account", "--model", tmp_path / "model.npz").stdout
 
@@ -404,7 +404,7 @@ def test_nothing_is_together_for_a_model_of_other_people(learned, tmp_path, run,
     dry = run(*arguments, "--dry-run")
     assert left_out.split() == next(line.split() for line in dry.stdout.splitlines() if line.startswith("together"))
     assert " ".join(left_out.split()) in " ".join(run(*arguments).stderr.split())
-    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
+    statement = json.loads((tmp_path / "released" / "released.csv.privacy.json").read_text())
     jsonschema.validate(statement, statement_schema())
     assert statement["learning"]["together"] is None
 

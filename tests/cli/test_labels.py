@@ -1,4 +1,4 @@
-"""Names as labels through every command: fit, policy, release, audit, smooth, leakage, report, plan."""
+"""Names as labels through every command: fit, policy, release, check-release, read, report, plan."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def arguments(folder, *more):
 @pytest.fixture(scope="module")
 def published(portal, run):
     asked = ("release", portal / "visits.csv", "--state-column", "page", *arguments(portal, "--epsilon", "1"))
-    run(*asked, "-o", portal / "r.parquet", "--ledger", portal / "l.db")
-    return portal / "r.parquet"
+    run(*asked, "-o", portal / "out", "--format", "parquet")
+    return portal / "out"
 
 
 def test_text_names_are_labels_and_numbers_are_numbers(portal, tmp_path, run):
@@ -70,38 +70,36 @@ def test_text_names_are_labels_and_numbers_are_numbers(portal, tmp_path, run):
 
 
 def test_a_release_names_labels(published):
-    table = pd.read_parquet(published)
+    table = pd.read_parquet(published / "released.parquet")
     assert list(table.columns) == ["user", "t", "step", "z", "epsilon", "cost", "plan"]
     assert table.z.isin(PAGES).all()
 
 
 @pytest.mark.slow
 def test_every_command_reads_it(portal, published, tmp_path, run):
-    told = run("check-release", published, *arguments(portal), "--ledger", portal / "l.db").stdout
+    told = run("check-release", published).stdout
     assert "released: 96 rows of 8 users under 1 plan: nothing is wrong" in told
-    run("smooth", published, "--model", portal / "m.npz", "--policy", portal / "p.json", "-o", tmp_path / "s.parquet")
+    run("read", published, "--estimates", "-o", tmp_path / "s.parquet")
     smoothed = pd.read_parquet(tmp_path / "s.parquet")
     assert list(smoothed.columns) == ["user", "t", "step", "smoothed", "probability"]
     event = ("--event", "mail", "--from", "2", "--to", "4", "--json")
-    odds = json.loads(run("leakage", published, *arguments(portal), *event).stdout)
+    odds = json.loads(run("read", published, *event).stdout)
     assert len(odds["subjects"]) == 8
     pd.read_csv(portal / "visits.csv").rename(columns={"page": "state"}).to_csv(tmp_path / "truth.csv", index=False)
     truth = ("--truth", tmp_path / "truth.csv")
-    run("report", published, *arguments(portal), *truth, "-o", tmp_path / "r.html")
+    run("report", published, *truth, "-o", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
     assert "guessed wrong" in page and "share with each label" in page
 
 
 def test_a_stream_answers_with_labels_too(portal, tmp_path, run):
     lines = "".join(json.dumps({"user": "s", "t": t, "state": page}) + "\n" for _, t, page in visits(["s"], 3))
-    stream = ("release", "-", *arguments(portal, "--epsilon", "1"), "--ledger", tmp_path / "l.db", "--quiet")
+    stream = ("release", "-", *arguments(portal, "--epsilon", "1"), "-o", tmp_path / "out", "--quiet")
     out = run(*stream, input=lines).stdout
     rows = [json.loads(line) for line in out.splitlines()]
     assert len(rows) == 12 and all(row["z"] in PAGES for row in rows)
     assert list(rows[0]) == ["user", "t", "step", "z", "epsilon", "cost", "plan"]
-    (tmp_path / "out.jsonl").write_text(out)
-    audit = ("check-release", tmp_path / "out.jsonl", *arguments(portal), "--ledger", tmp_path / "l.db")
-    told = run(*audit, code=5).stdout
+    told = run("check-release", tmp_path / "out").stdout
     assert "released: 12 rows of 1 users under 1 plan: nothing is wrong" in told
 
 
@@ -127,11 +125,11 @@ def test_a_planned_release_of_labels_is_told_in_labels_and_shown_beside_the_trut
     budget = ("--path-epsilon", "12", "--steps", "12", "--people", "40")
     run("plan", tmp_path / "n.npz", "--policy", tmp_path / "p.json", *budget, "-o", tmp_path / "plan.json")
     asked = ("release", tmp_path / "v.csv", *public, "--plan", tmp_path / "plan.json")
-    told = run(*asked, "-o", tmp_path / "r.parquet", "--ledger", tmp_path / "l.db").stderr
+    told = run(*asked, "-o", tmp_path / "out").stderr
     said = " ".join(told.split())
     assert re.search(r"verdict A reader names the right label in \d+ of 100 rows; without the file in \d+\.", said)
     assert "that of somebody who keeps one label for the whole sequence in" in said and "somebody's place" not in said
-    run("report", tmp_path / "r.parquet", *public, "--truth", tmp_path / "v.csv", "-o", tmp_path / "r.html")
+    run("report", tmp_path / "out", "--truth", tmp_path / "v.csv", "-o", tmp_path / "r.html")
     assert "guessed wrong" in (tmp_path / "r.html").read_text()
 
 
@@ -196,15 +194,15 @@ def test_names_that_look_like_formulas_numbers_or_dates_come_back_from_csv(tmp_p
     asked = (tmp_path / "visits.parquet", "--state-column", "page")
     run("fit", *asked, "-o", tmp_path / "m.npz", "--answers", "labels", "--smoothing", "1")
     run("policy", "complete", tmp_path / "m.npz", "-o", tmp_path / "p.json")
-    public, outputs = arguments(tmp_path), ("-o", tmp_path / "r.csv", "--ledger", tmp_path / "l.db")
+    public, outputs = arguments(tmp_path), ("-o", tmp_path / "out")
     promised = ("--path-epsilon", "6", "--steps", "18", "--schedule", "planned")
     run("release", *asked, *public, *promised, *outputs)
-    released = read_table(tmp_path / "r.csv", text=text_columns(load_model(tmp_path / "m.npz").space))
+    released = read_table(tmp_path / "out" / "released.csv", text=text_columns(load_model(tmp_path / "m.npz").space))
     assert set(released.column("user").to_pylist()) == set(users)
     # Steps that were not asked have no answer.
     assert set(released.column("z").to_pylist()) == {*names, ""}
-    run("release", *asked, *public, *promised, *outputs, "--resume")
-    run("smooth", tmp_path / "r.csv", *public, "-o", tmp_path / "s.csv")
-    run("check-release", tmp_path / "r.csv", *public, "--ledger", tmp_path / "l.db")
+    run("release", *asked, *public, *promised, *outputs)
+    run("read", tmp_path / "out", "--estimates", "-o", tmp_path / "s.csv")
+    run("check-release", tmp_path / "out")
     frame = pd.read_parquet(tmp_path / "visits.parquet")
     assert set(read_table(tmp_path / "s.csv", text=("user",)).column("user").to_pylist()) == set(frame["user"])

@@ -1,8 +1,8 @@
 """--merge-lonely, --merge-rare and --all-cells on a town with a farm far outside, through every command.
 
-Fails where a command forgets that a state is merged (another plan, another hash, a refused resume), where an error
-leaves the distance to the partner out, where a ledger takes releases of another space, where nothing is said of what
-costs or something is said where nothing does, and where --merge-rare counts or chooses otherwise than it says.
+Fails where a command forgets that a state is merged (another plan, another hash, a refused continuation), where an
+error leaves the distance to the partner out, where a ledger takes releases of another space, where nothing is said of
+what costs or something is said where nothing does, and where --merge-rare counts or chooses otherwise than it says.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from commands import walk_rows, write_rows
+from commands import edited, walk_rows, write_rows
 from dphmm.errors import InvalidInput
 from dphmm.markov.trajectories import fit_trajectories
 from dphmm.statement.release import statement_schema
@@ -118,14 +118,14 @@ def test_nothing_is_said_where_nobody_is_lonely(town, tmp_path, run, one_json):
 @pytest.mark.slow
 def test_a_release_of_merged_states_through_every_command(farm, tmp_path, run, one_json, rows_of):
     public = ("--model", farm / "model.npz", "--policy", farm / "merged.json")
-    release = ("release", farm / "walks.csv", *public, "--epsilon", "1", "--ledger", tmp_path / "ledger.db")
-    run(*release, "-o", tmp_path / "released.csv")
-    rows = rows_of(tmp_path / "released.csv")
+    release = ("release", farm / "walks.csv", *public, "--epsilon", "1")
+    run(*release, "-o", tmp_path / "released")
+    rows = rows_of(tmp_path / "released" / "released.csv")
     assert len(rows) == 44
     # The answers of the farm's owner lie about the town, and its centre may be named.
     noisy = [float(row["z_0"]) for row in rows if row["user"] == "g"]
     assert max(noisy) < 14_000
-    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
+    statement = json.loads((tmp_path / "released" / "released.csv.privacy.json").read_text())
     jsonschema.validate(statement, statement_schema())
     assert statement["space"]["merged"]["count"] == 1 and statement["policy"]["kind"] == "radius"
     model = load_model(farm / "model.npz")
@@ -133,21 +133,19 @@ def test_a_release_of_merged_states_through_every_command(farm, tmp_path, run, o
     assert statement["space"]["merged"]["pairs"] == pair
     assert statement["space"]["sha256"] == model.space.merged(pair).digest
 
-    again = run(*release, "-o", tmp_path / "again.csv", "--resume")
-    assert [row["z_0"] for row in rows_of(tmp_path / "again.csv")] == [row["z_0"] for row in rows], again.stderr
-    kept = ("--ledger", tmp_path / "ledger.db")
-    run("audit", *public, "--epsilon", "1", "--released", tmp_path / "released.csv", *kept, "--truth",
-        farm / "walks.csv")  # fmt: skip
-    assert one_json(run("check-release", tmp_path / "released.csv", *public, *kept, "--json"))["notes"] == []
-    described = run("check-release", tmp_path / "released.csv", *public[:2], *kept, "--json")
-    assert one_json(described)["code"] == 0
-    run("smooth", tmp_path / "released.csv", *public, "-o", tmp_path / "smoothed.csv")
+    again = run(*release, "-o", tmp_path / "again")
+    assert [row["z_0"] for row in rows_of(tmp_path / "again" / "released.csv")] == [row["z_0"] for row in rows], (
+        again.stderr
+    )
+    folder = tmp_path / "released"
+    checked = one_json(run("check-release", folder, "--json"))
+    assert checked["notes"] == [] and checked["code"] == 0
+    run("read", folder, "--estimates", "-o", tmp_path / "smoothed.csv")
     assert len(rows_of(tmp_path / "smoothed.csv")) == 44
-    page = ("report", tmp_path / "released.csv", "--model", farm / "model.npz")
-    with_policy = run(*page, "--policy", farm / "merged.json", "-o", tmp_path / "a.html", "--json")
-    without = run(*page, "-o", tmp_path / "b.html", "--json")
-    assert one_json(with_policy)["plans"] == one_json(without)["plans"] == 1
-    run(*page, "--policy", farm / "joined.json", "-o", tmp_path / "c.html", code=2)
+    assert one_json(run("report", folder, "-o", tmp_path / "a.html", "--json"))["plans"] == 1
+    run("report", folder, "-o", tmp_path / "a.owner.html", "--truth", farm / "walks.csv")
+    edited(tmp_path / "again", "policy.json", (farm / "joined.json").read_text())
+    run("report", tmp_path / "again", "-o", tmp_path / "c.html", code=2)
     run("account", tmp_path / "ledger.db", "--temporal", "--model", farm / "model.npz", "--policy",
         farm / "merged.json", "--json")  # fmt: skip
 
@@ -155,19 +153,18 @@ def test_a_release_of_merged_states_through_every_command(farm, tmp_path, run, o
 def test_delta_sets_of_merged_states_pass_the_audit(farm, tmp_path, run, one_json, rows_of):
     choice = ("--constraint", "delta=0.05")
     public = ("--model", farm / "model.npz", "--policy", farm / "merged.json")
-    told = ("--epsilon", "1", "--ledger", tmp_path / "ledger.db")
-    run("release", farm / "walks.csv", *public, *told, "-o", tmp_path / "released.csv", *choice)
-    audited = run("check-release", tmp_path / "released.csv", *public, *told[2:], "--json")
+    run("release", farm / "walks.csv", *public, "--epsilon", "1", "-o", tmp_path / "released", *choice)
+    audited = run("check-release", tmp_path / "released", "--json")
     assert one_json(audited)["code"] == 0
-    run("smooth", tmp_path / "released.csv", *public, "-o", tmp_path / "smoothed.csv")
+    run("read", tmp_path / "released", "--estimates", "-o", tmp_path / "smoothed.csv")
     assert len(rows_of(tmp_path / "smoothed.csv")) == 44
 
 
 def test_a_ledger_refuses_the_other_space(farm, tmp_path, run):
     shared = ("release", farm / "walks.csv", "--model", farm / "model.npz", "--epsilon", "1")
     ledger = ("--ledger", tmp_path / "ledger.db")
-    run(*shared, "--policy", farm / "merged.json", *ledger, "-o", tmp_path / "released.csv")
-    other = run(*shared, "--policy", farm / "joined.json", *ledger, "-o", tmp_path / "b.csv", "--resume", code=2)
+    run(*shared, "--policy", farm / "merged.json", *ledger, "-o", tmp_path / "released")
+    other = run(*shared, "--policy", farm / "joined.json", *ledger, "-o", tmp_path / "other", code=2)
     assert "of the history" in other.stderr
 
 

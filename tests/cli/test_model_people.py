@@ -22,6 +22,7 @@ from dphmm.statement.parts import document, typed
 from dphmm.statement.release import ReleaseStatement, statement_schema
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.models import load_people, people_path, save_people
+from dphmm.storage.release_folder import ReleaseFolder
 
 PEOPLE = tuple(f"v{number}" for number in range(6))
 #: Nobody of the model, some, and everybody.
@@ -102,8 +103,8 @@ def released(models, tmp_path, run, release_of):
         rows = "some.csv" if file == "some" else "none.csv"
         declared = () if said is None else ("--model-people", said)
         result = run(*release_of(folder, tmp_path, rows, "complete.json"), *declared, *more, code=code)
-        written = (tmp_path / "released.csv.privacy.json").exists()
-        return result, document(load_statement(tmp_path / "released.csv")) if written else None
+        written = (tmp_path / "released" / "released.csv.privacy.json").exists()
+        return result, document(load_statement(tmp_path / "released" / "released.csv")) if written else None
 
     return release
 
@@ -114,7 +115,7 @@ def test_the_statement_says_what_is_known_and_no_more(of, said, file, released, 
     if expected == REFUSED:
         result, _ = released(of, said, file, code=2)
         assert "--model-people: got others" in result.stderr and "v3" not in result.stderr
-        assert not (tmp_path / "ledger.db").exists() and not (tmp_path / "released.csv").exists()
+        assert not (tmp_path / "ledger.db").exists() and not (tmp_path / "released" / "released.csv").exists()
         return
     result, statement = released(of, said, file, "--json")
     jsonschema.validate(statement, statement_schema())
@@ -162,14 +163,20 @@ def test_a_promise_that_is_not_known_to_hold_says_so_first(of, said, first, rele
 def test_nothing_of_the_file_is_published(released, tmp_path, models):
     result, _ = released("not private", None, "none")
     document = json.loads(people_path(tmp_path / "in" / "model.npz").read_text())
-    published = [path for path in tmp_path.iterdir() if path.is_file()]
-    assert {path.name for path in published} >= {"released.csv", "released.csv.privacy.json", "ledger.db"}
+    published = [
+        path for path in tmp_path.rglob("*") if path.is_file() and path.parent.name in ("released", tmp_path.name)
+    ]
+    names = {"released.csv", "released.csv.privacy.json", "model.npz", "policy.json", "index.json", "ledger.db"}
+    assert {path.name for path in published} >= names
     for path in (*published, tmp_path / "in" / "model.npz"):
         content = path.read_bytes()
         for secret in (document["key"], *document["digests"]):
             assert secret.encode() not in content and bytes.fromhex(secret) not in content, path.name
             assert secret not in result.output
-        assert path.suffix == ".npz" or document["model_sha256"].encode() not in content, path.name
+        # The index names the hash of the model, which is published with the rows.
+        own = path.suffix == ".npz" or path.name == "index.json"
+        assert own or document["model_sha256"].encode() not in content, path.name
+    assert ReleaseFolder(tmp_path / "released").files()["model.npz"] == document["model_sha256"]
 
 
 def test_the_very_file_is_the_same_people_whatever_lies_beside_the_model(town, tmp_path, run, release_of):
@@ -177,7 +184,7 @@ def test_the_very_file_is_the_same_people_whatever_lies_beside_the_model(town, t
     shutil.copytree(town, folder)
     (folder / "model.npz.people").unlink()
     run(*release_of(folder, tmp_path, "people.csv"), "--model-people", "unknown")
-    statement = document(load_statement(tmp_path / "released.csv"))
+    statement = document(load_statement(tmp_path / "released" / "released.csv"))
     assert statement["private"] is False and statement["model"]["people_known_by"] == "file"
     again = tmp_path / "again"
     again.mkdir()
@@ -221,10 +228,10 @@ def test_a_stream_is_judged_by_who_was_answered(said, users, expected, models, t
     folder = models["not private"]
     save_people(folder / "model.npz", PEOPLE)
     options = ("--model", folder / "model.npz", "--policy", folder / "complete.json", "--epsilon", "1")
-    more = ("--ledger", tmp_path / "l.db", "--statement", tmp_path / "s.json")
+    more = ("--ledger", tmp_path / "l.db", "-o", tmp_path / "out")
     declared = () if said is None else ("--model-people", said)
     result = run("release", "-", *options, *more, *declared, input=lines(*users))
-    statement = json.loads((tmp_path / "s.json").read_text())
+    statement = json.loads((tmp_path / "out" / "released.jsonl.privacy.json").read_text())
     jsonschema.validate(statement, statement_schema())
     assert (statement["private"], statement["model"]["people"], statement["model"]["people_known_by"]) == expected
     assert len(result.stdout.splitlines()) == len(users)
@@ -299,13 +306,18 @@ def test_no_digest_of_a_side_file_is_in_what_a_fit_or_release_says(site, tmp_pat
         run("fit", site / "visits.csv", "-o", model, "--state-column", "state", *options, "--quiet")
         run("policy", "complete", model, "-o", policy, "--quiet")
         (folder / "rows.csv").write_text("user,state\nw,alpha\n")
-        out = ("-o", folder / "r.csv", "--ledger", folder / "l.db")
+        out = ("-o", folder / "r", "--ledger", folder / "l.db")
         run("release", folder / "rows.csv", "--model", model, "--policy", policy, "--epsilon", "1", *out, "--quiet")
-        loaded, statement = dphmm.load_model(model), document(load_statement(folder / "r.csv"))
+        loaded, statement = dphmm.load_model(model), document(load_statement(folder / "r" / "released.csv"))
         hashes = re.compile("[0-9a-f]{64}")
         kept = set(hashes.findall(json.dumps(loaded.provenance)))
         assert kept == (set() if kind == "learned" else {file_digest(site / "visits.csv")})
-        known = {loaded.digest, loaded.space.digest, statement["policy"]["sha256"], file_digest(folder / "r.csv")}
+        known = {
+            loaded.digest,
+            loaded.space.digest,
+            statement["policy"]["sha256"],
+            file_digest(folder / "r" / "released.csv"),
+        }
         known |= {statement["plans"]["sha256"], *statement["plans"]["hashes"]}
         assert set(hashes.findall(json.dumps(statement))) == known
         assert not side & (known | kept) and not kept & known

@@ -59,12 +59,17 @@ def test_a_ledger_that_is_there_stays_as_it_is(town, tmp_path, release_of):
     others = write_rows(tmp_path / "others.csv", ["user", "t", "lat", "lon"], walk_rows(["other"]))
     arguments = release_of(town, tmp_path)
     typed(*release_of(town, tmp_path, rows=others), "--cap-epsilon", "50")
-    (tmp_path / "released.csv").rename(tmp_path / "earlier.csv")
-    before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path) if name.startswith("ledger.db")}
-    for more in ((), ("--resume",), ("--query", "again")):
+    (tmp_path / "released").rename(tmp_path / "earlier")
+    (tmp_path / "released.owner").rename(tmp_path / "earlier.owner")
+    before = {
+        name: (tmp_path / name).read_bytes()
+        for name in names(tmp_path)
+        if name.startswith("ledger.db") and (tmp_path / name).is_file()
+    }
+    for more in ((), ("--new",), ("--query", "again")):
         typed(*arguments, *more, code=2)
         assert {name: (tmp_path / name).read_bytes() for name in before} == before
-        assert not (tmp_path / "released.csv").exists()
+        assert not (tmp_path / "released").exists()
 
 
 @pytest.mark.parametrize("quiet", [(), ("--quiet",)])
@@ -75,7 +80,7 @@ def test_on_a_terminal_the_owner_is_asked(town, tmp_path, release_of, terminal, 
     told = typed(*release_of(town, tmp_path), *quiet, code=0 if agreed else 2, input=answer).stderr
     said, question = told.splitlines()[:2]
     assert re.fullmatch(rf"{FOUND}; {BUDGET} sets one", said) and question.startswith(QUESTION)
-    assert (tmp_path / "released.csv").exists() == (tmp_path / "ledger.db").exists() == agreed
+    assert (tmp_path / "released" / "released.csv").exists() == (tmp_path / "ledger.db").exists() == agreed
     if not agreed:
         assert re.fullmatch(REFUSED, told.splitlines()[-1]) and names(tmp_path) == []
 
@@ -105,7 +110,7 @@ def test_on_a_real_terminal_the_owner_is_asked(town, tmp_path, release_of):
 def test_yes_goes_on_and_it_is_said_all_the_same(town, tmp_path, release_of):
     told = typed(*release_of(town, tmp_path), "--yes").stderr
     assert re.fullmatch(FOUND, told.splitlines()[0]) and QUESTION not in told
-    again = typed(*release_of(town, tmp_path), "--yes", "--quiet", "--resume").stderr
+    again = typed(*release_of(town, tmp_path), "--yes", "--quiet").stderr
     assert "No limit" not in again
 
 
@@ -135,7 +140,7 @@ def test_a_plan_is_a_limit(town, tmp_path, terminal):
     public = ("--model", town / "model.npz", "--policy", town / "radius.json")
     plan = ("--path-epsilon", 4, "--steps", 12, "--epsilon", 2, "--people", 6)
     typed("plan", town / "model.npz", "--policy", town / "radius.json", *plan, "-o", tmp_path / "plan.json")
-    files = ("-o", tmp_path / "released.csv", "--ledger", tmp_path / "ledger.db")
+    files = ("-o", tmp_path / "released")
     told = typed("release", town / "walks.csv", *public, "--plan", tmp_path / "plan.json", *files).stderr
     assert "limit is set" not in told
 
@@ -145,10 +150,10 @@ def test_what_the_ledger_keeps_of_everybody_is_a_limit(town, tmp_path, release_o
     """Whoever has a cap or a promise keeps it for all queries; with one more person who has none it is asked."""
     arguments = release_of(town, tmp_path)
     typed(*arguments, *LIMITS[limit])
-    assert "No limit" not in typed(*arguments, "--resume").stderr
+    assert "No limit" not in typed(*arguments).stderr
     more = write_rows(tmp_path / "more.csv", ["user", "t", "lat", "lon"], walk_rows(("u1", "u2", "u3", "u4")))
     arguments[1] = str(more)
-    assert "No limit is set" in typed(*arguments, "--resume", code=2).stderr
+    assert "No limit is set" in typed(*arguments, code=2).stderr
     with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
         assert {subject for subject, _ in ledger.sessions()} == {"u1", "u2", "u3"}
 
@@ -170,7 +175,7 @@ def test_a_stream_goes_on_with_a_limit_or_yes_alone(town, tmp_path, release_of, 
     assert refused.stdout == "" and names(tmp_path) == []
     told = typed(*arguments, "--yes", input=line)
     assert re.fullmatch(FOUND, told.stderr.splitlines()[0]) and told.stdout.startswith('{"user": "u"')
-    assert "No limit" not in typed(*arguments, "--resume", "--cap-epsilon", "9", input=line).stderr
+    assert "No limit" not in typed(*arguments, "--cap-epsilon", "9", input=line).stderr
 
 
 @pytest.mark.parametrize("more", [(), ("--yes",), ("--dry-run",)])
@@ -223,7 +228,7 @@ class TestAPipeline:
         assert refused.startswith("error: [release] epsilon: got no limit with it; expected [release] path-epsilon E ")
         assert "[release] yes, which goes on" in refused and re.search(FOUND, refused)
         out = file.parent / "out"
-        assert not (out / "ledger.db").exists() and not (out / "released.parquet").exists()
+        assert not (file.parent / "ledger.db").exists() and not (out / "released.parquet").exists()
         file.write_text(PIPELINE + 'path-epsilon = 6\nper = "1d"\n')
         assert "limit is set" not in typed("run", file).stderr and (out / "released.parquet").exists()
 
@@ -249,4 +254,4 @@ class TestAPipeline:
         file.write_text(fitted)
         refused = typed("run", file, code=2).stderr.splitlines()[-1]
         assert refused.startswith("error: [release] epsilon: got no limit") and refused.endswith(". No limit is set")
-        assert not (file.parent / "out" / "ledger.db").exists()
+        assert not (file.parent / "ledger.db").exists()

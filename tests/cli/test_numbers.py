@@ -18,7 +18,7 @@ _FRACTION = re.compile(r"(?<![\w/.])\d+/\d+(?![\w/])")
 def released(town, tmp_path_factory, run):
     """A release at an epsilon and at costs that are no short decimals."""
     out = tmp_path_factory.mktemp("numbers")
-    told = run("release", town / "walks.csv", *_public(town), "-o", out / "released.csv", "--ledger", out / "ledger.db")
+    told = run("release", town / "walks.csv", *_public(town), "-o", out / "released", "--ledger", out / "ledger.db")
     return out, told.stdout + told.stderr
 
 
@@ -32,8 +32,9 @@ def lines_of(command, town, released, run):
         return told
     words = {
         "dry run": ("release", town / "walks.csv", *_public(town), "--dry-run"),
-        "audit": ("audit", *_public(town), "--released", out / "released.csv", "--truth", town / "walks.csv"),
-        "table": ("audit", *_public(town), "--mechanism", "optimal-table"),
+        "attacks": ("report", out / "released", "--truth", town / "walks.csv", "--force"),
+        "verify": ("verify", *_public(town)),
+        "table": ("verify", *_public(town), "--mechanism", "optimal-table"),
         "inspect": ("plan", "--details", town / "model.npz", *_public(town)[2:], "--steps", "3"),
         "account": ("account", out / "ledger.db"),
     }
@@ -42,11 +43,12 @@ def lines_of(command, town, released, run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["release", "dry run", "audit", "table", "inspect", "account"])
+@pytest.mark.parametrize("command", ["release", "dry run", "attacks", "verify", "table", "inspect", "account"])
 def test_lines_for_people_have_no_fractions(command, town, released, run):
     told = lines_of(command, town, released, run)
     # Of twelve answers of 0.3 a release says the sum.
-    assert {"account": "3.6", "release": "3.6"}.get(command, "0.3") in told
+    said = {"account": "3.6", "release": "3.6", "attacks": "degree of protection of the truth 6."}
+    assert said.get(command, "0.3") in told
     assert [found[0] for found in _FRACTION.finditer(told)] == []
 
 
@@ -61,7 +63,7 @@ def test_a_learned_model_is_told_in_decimals(town, tmp_path, run):
 
 
 def test_machines_get_the_exact_value(town, run):
-    command = ("audit", *_public(town), "--mechanism", "optimal-table")
+    command = ("verify", *_public(town), "--mechanism", "optimal-table")
     document = json.loads(run(*command, "--json").stdout)["step 1"]
     cost = Fraction(document["cost"])
     assert document["epsilon"] == "3/10" and cost.denominator > 10**6

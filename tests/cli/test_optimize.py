@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from commands import write_rows
+from commands import edited, write_rows
 from dphmm.mechanisms import answer_table
 from dphmm.storage.made_tables import load_table
 from dphmm.storage.models import load_model, read_arrays, write_arrays
@@ -49,8 +50,8 @@ def arguments(folder, *more):
 @pytest.fixture(scope="module")
 def published(town, run):
     asked = ("release", town / "walks.csv", *arguments(town, "--epsilon", "1", "--mechanism", town / "t.npz"))
-    run(*asked, "-o", town / "r.parquet", "--ledger", town / "l.db")
-    return town / "r.parquet"
+    run(*asked, "-o", town / "out", "--format", "parquet", "--ledger", town / "l.db")
+    return town / "out"
 
 
 def test_it_says_how_good_the_table_is(town, tmp_path, run):
@@ -88,7 +89,7 @@ def test_what_cannot_be_is_refused_in_one_line(town, tmp_path, run, options, tol
 
 def test_the_statement_and_the_ledger_name_the_table(town, published):
     table = load_table(town / "t.npz")
-    statement = json.loads((town / "r.parquet.privacy.json").read_text())
+    statement = json.loads((published / "released.parquet.privacy.json").read_text())
     assert statement["mechanism"]["asked"] == table.reference
     assert set(statement["mechanism"]["chosen"]) == {"made-table"}
 
@@ -96,12 +97,12 @@ def test_the_statement_and_the_ledger_name_the_table(town, published):
 @pytest.mark.slow
 def test_every_reader_of_the_file_takes_the_table(town, published, tmp_path, run):
     given = ("--mechanism", town / "t.npz")
-    audited = run("check-release", published, *arguments(town), *given, "--ledger", town / "l.db")
+    audited = run("check-release", published)
     assert "nothing is wrong" in audited.stdout
-    run("smooth", published, *arguments(town), *given, "-o", tmp_path / "s.parquet")
-    run("report", published, *arguments(town), *given, "-o", tmp_path / "r.html")
+    run("read", published, "--estimates", "-o", tmp_path / "s.parquet")
+    run("report", published, "-o", tmp_path / "r.html")
     first = load_model(town / "m.npz").space.names[0]
-    run("leakage", published, *arguments(town), *given, "--event", first, "--from", "2", "--to", "3")
+    run("read", published, "--event", first, "--from", "2", "--to", "3")
     run("plan", "--details", town / "m.npz", "--policy", town / "p.json", *given)
     run("account", town / "l.db", "--temporal", *arguments(town), *given)
     assert len(pd.read_parquet(tmp_path / "s.parquet")) == 60
@@ -109,29 +110,33 @@ def test_every_reader_of_the_file_takes_the_table(town, published, tmp_path, run
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ("smooth", "r.parquet", "-o", "s.parquet"),
-        ("report", "r.parquet", "-o", "r.html"),
-        ("account", "l.db", "--temporal"),
-    ],
+    [("read", "out", "--estimates", "-o", "s.parquet"), ("report", "out", "-o", "r.html"), ("check-release", "out")],
     ids=lambda command: command[0],
 )
-def test_readers_without_the_table_ask_for_it(town, published, tmp_path, run, command, monkeypatch):
+def test_the_folder_has_the_table(town, published, tmp_path, run, command, monkeypatch):
+    """No reader of it needs the file that the table was made in."""
     monkeypatch.setattr(answer_table, "_known", {})
     monkeypatch.chdir(tmp_path)
-    at = [town / part if part in ("r.parquet", "l.db") else part for part in command]
-    result = run(*at, *arguments(town), code=2)
+    run(*[published if part == "out" else part for part in command])
+
+
+def test_an_account_without_the_table_asks_for_it(town, published, run, monkeypatch):
+    monkeypatch.setattr(answer_table, "_known", {})
+    result = run("account", town / "l.db", "--temporal", *arguments(town), code=2)
     assert "which has not been read; expected its file with it: --mechanism table.npz" in result.stderr
 
 
-def test_another_table_is_not_that_of_the_release(town, published, tmp_path, run):
+def test_another_table_is_not_that_of_the_release(town, published, tmp_path, run, monkeypatch):
     other = tmp_path / "o.npz"
     asked = ("optimize", town / "m.npz", "--policy", town / "p.json", "--epsilon", "1", "-o", other)
     run(*asked, "--loss", "distance")
-    told = run("smooth", published, *arguments(town, "--mechanism", other), "-o", tmp_path / "s.parquet", code=2).stderr
-    assert "got an answer drawn under plan" in told
-    resumed = ("release", town / "walks.csv", *arguments(town, "--epsilon", "1", "--mechanism", other), "--resume")
-    told = run(*resumed, "-o", published, "--ledger", town / "l.db", code=2).stderr
+    shutil.copytree(published, tmp_path / "out")
+    edited(tmp_path / "out", "mechanism.npz", other.read_bytes())
+    monkeypatch.setattr(answer_table, "_known", {})
+    told = run("read", tmp_path / "out", "--estimates", "-o", tmp_path / "s.parquet", code=2).stderr
+    assert "which has not been read" in told and not (tmp_path / "s.parquet").exists()
+    resumed = ("release", town / "walks.csv", *arguments(town, "--epsilon", "1", "--mechanism", other))
+    told = run(*resumed, "-o", tmp_path / "new", "--ledger", town / "l.db", code=2).stderr
     assert "expected the mechanism of the history, the made table" in told
 
 
@@ -214,8 +219,8 @@ def test_a_plan_made_with_a_table_asks_for_it(town, tmp_path, run, monkeypatch):
     run("plan", town / "m.npz", *given[2:], *planned, "-o", tmp_path / "plan.json")
     monkeypatch.setattr(answer_table, "_known", {})
     asked = ("release", town / "walks.csv", *arguments(town), "--plan", tmp_path / "plan.json")
-    outputs = ("-o", tmp_path / "r.parquet", "--ledger", tmp_path / "l.db")
+    outputs = ("-o", tmp_path / "out")
     assert "which has not been read" in run(*asked, *outputs, code=2).stderr
     run(*asked, *outputs, "--mechanism", town / "t.npz", "--no-check", code=3)
-    statement = json.loads((tmp_path / "r.parquet.privacy.json").read_text())
+    statement = json.loads((tmp_path / "out" / "released.csv.privacy.json").read_text())
     assert statement["mechanism"]["asked"] == load_table(town / "t.npz").reference

@@ -7,6 +7,7 @@ not hold over fits, queries and releases, where a refusal leaves a file, or wher
 from __future__ import annotations
 
 import json
+import shutil
 from fractions import Fraction
 
 import numpy as np
@@ -307,6 +308,7 @@ class TestAccount:
         refused = run(*line, "--cap-epsilon", 16, code=1).stderr
         assert 'epsilon: step 15 of query "state" for subject "v0" requested 1; spent 16, remaining 0' in refused
         (tmp_path / "ledger.db").unlink()
+        shutil.rmtree(tmp_path / "released.owner")
         run(*line, "--cap-epsilon", 16)
         assert "over its cap" in fit(event_id="m2", out="m2.npz", code=1).stderr
         assert not (tmp_path / "m2.npz").exists()

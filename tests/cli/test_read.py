@@ -1,4 +1,4 @@
-"""`dphmm read` is `dphmm.read` on files: what it prints, writes and refuses."""
+"""`dphmm read` without a question is `dphmm.read` on the folder: what it prints, writes and refuses."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphmm
+from commands import edited, write_rows
 from dphmm.statement.files import load_statement
 
 pytestmark = pytest.mark.replayed_words
@@ -19,37 +20,36 @@ pytestmark = pytest.mark.replayed_words
 
 @pytest.fixture
 def folder(town, tmp_path, monkeypatch, run):
-    """A folder with a release, its plans, a table of its states and a prior; and no true place."""
+    """A release in out/, its plans and a prior; and no true place."""
     monkeypatch.chdir(tmp_path)
     public = ("--model", town / "model.npz", "--policy", town / "radius.json")
-    files = ("-o", "released.parquet", "--ledger", "ledger.db")
+    files = ("-o", "out", "--format", "parquet")
     run("release", town / "walks.csv", *public, "--epsilon", 1, *files, "--model-people", "others")
-    run("check-release", "released.parquet", *public, "--plain", "plain", code=5)
+    run("check-release", "out", "--plain", "plain")
     shutil.copy("plain/plans.json", "plans.json")
     shutil.rmtree("plain")
-    space = dphmm.load_model(town / "model.npz").space
-    with Path("states.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["state", "z_0", "z_1"])
-        writer.writerows([name, *answer] for name, answer in zip(space.names, space.answers.tolist(), strict=True))
     Path("mine.csv").write_text("state,probability\nx0y0,0.25\nx1y0,0.5\nx1y1,0.25\n")
     return tmp_path
 
 
+TABLE, STATEMENT = Path("out/released.parquet"), Path("out/released.parquet.privacy.json")
+
+
 def test_it_says_what_was_published_promised_and_may_be_concluded(folder, run, one_json):
-    said = run("read", "released.parquet").stdout
+    said = run("read", "out").stdout
     assert "published: 36 answers of 3 people, 2024-05-06 08:00:00" in said
     assert "promised: Take any two states that share an edge of the policy" in said
     assert "by a factor of at most 2.72" in said and "it leaves at least 1 in 4 doubt; answers of other moments" in said
     assert "you may not conclude: " in said
-    told = one_json(run("read", "released.parquet", "--json"))
+    assert "\nverdict " in f"\n{said}"
+    told = one_json(run("read", "out", "--json"))
     assert told["people"] == 3 and told["answers"] == told["rows"] == 36 and told["output"] is None
 
 
 def test_people_without_an_answer_are_not_told_as_people_with_one(folder, run, one_json):
     import pyarrow.compute as pc
 
-    table = pq.read_table("released.parquet")
+    table = pq.read_table(TABLE)
     silent = pc.equal(table.column("user"), "u3")
     for name in table.column_names:
         if name not in ("user", "t", "step"):
@@ -65,98 +65,100 @@ def test_people_without_an_answer_are_not_told_as_people_with_one(folder, run, o
 def test_a_promise_over_paths_is_told_with_its_number(town, folder, run):
     public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--model-people", "others")
     over = ("--path-epsilon", 13, "--steps", 12, "--epsilon", 1)
-    run("release", town / "walks.csv", *public, *over, "-o", "paths.parquet", "--ledger", "paths.db")
-    assert "promised: two paths that hide each other lose at most 13 in all" in run("read", "paths.parquet").stdout
+    run("release", town / "walks.csv", *public, *over, "-o", "paths", "--ledger", "paths.db")
+    assert "promised: two paths that hide each other lose at most 13 in all" in run("read", "paths").stdout
     within = ("--path-epsilon", 4, "--window", 4, "--epsilon", 1)
-    run("release", town / "walks.csv", *public, *within, "-o", "w.parquet", "--ledger", "w.db")
-    assert "lose at most 4 where they differ within 4 steps in a row alone" in run("read", "w.parquet").stdout
+    run("release", town / "walks.csv", *public, *within, "-o", "windows", "--ledger", "w.db")
+    assert "lose at most 4 where they differ within 4 steps in a row alone" in run("read", "windows").stdout
 
 
-def test_a_statement_elsewhere_or_none(folder, run):
-    (folder / "released.parquet.privacy.json").rename("said.json")
-    assert "nothing says under which promise" in run("read", "released.parquet").stdout
-    assert "Take any two states" in run("read", "released.parquet", "--statement", "said.json").stdout
-    told = json.loads((folder / "said.json").read_text())
+def test_a_statement_that_promises_nothing_or_none(folder, run):
+    told = json.loads(STATEMENT.read_text())
     told["model"] |= {"people": "same", "people_known_by": "names"}
     told |= {"private": False, "reasons": ["fitted on released"]}
-    (folder / "said.json").write_text(json.dumps(told))
-    said = run("read", "released.parquet", "--statement", "said.json").stdout
+    edited(folder / "out", STATEMENT.name, json.dumps(told))
+    said = run("read", "out").stdout
     assert (
         "promised: nothing: the model was fitted without privacy on people released" in said
         and "Take any two states" not in said
     )
     assert "you may be at most" not in said
+    shutil.copy(TABLE, "alone.parquet")
+    assert "nothing says under which promise" in run("read", "alone.parquet").stdout
 
 
 def test_every_sentence_of_a_statement_is_printed_on_request(folder, run):
-    said = run("read", "released.parquet", "--sentences").stdout.splitlines()
-    assert said == [f"{name}: {sentence}" for name, sentence in load_statement("released.parquet").rows()]
-    (folder / "released.parquet.privacy.json").unlink()
-    assert "--sentences: got no privacy statement" in run("read", "released.parquet", "--sentences", code=2).stderr
+    said = run("read", "out", "--statement").stdout.splitlines()
+    assert said == [f"{name}: {sentence}" for name, sentence in load_statement(TABLE).rows()]
+    STATEMENT.unlink()
+    assert "--statement: got no privacy statement" in run("read", "out", "--statement", code=2).stderr
 
 
 def test_a_column_that_no_release_has_is_shown_nowhere(folder, run):
     """A true state that its owner left in the file by mistake is not handed on with the likelihoods."""
-    table = pq.read_table("released.parquet").to_pandas()
-    table.assign(state="CANARY", lat=51.25).to_parquet("released.parquet")
-    given = ("--plans", "plans.json", "--likelihood", "states.csv", "--prior", "mine.csv")
+    table = pq.read_table(TABLE).to_pandas()
+    table.assign(state="CANARY", lat=51.25).to_parquet(TABLE)
+    given = ("--plans", "plans.json", "--prior", "mine.csv")
     for words in ((*given, "-o", "read.parquet"), ("--json",)):
-        result = run("read", "released.parquet", *words, code=2)
+        result = run("read", "out", *words, code=2)
         assert "columns that no release has: state, lat" in result.stderr and result.stdout == ""
         assert "CANARY" not in result.stderr and "51.25" not in result.stderr
     assert not Path("read.parquet").exists()
 
 
 def test_a_statement_that_does_not_know_promises_nothing(folder, run):
-    told = json.loads((folder / "released.parquet.privacy.json").read_text())
+    told = json.loads(STATEMENT.read_text())
     told["model"] |= {"people": "unknown", "people_known_by": None}
     told |= {"private": "unknown", "reasons": ["fitted on unknown people"]}
-    (folder / "released.parquet.privacy.json").write_text(json.dumps(told))
-    said = run("read", "released.parquet").stdout
+    edited(folder / "out", STATEMENT.name, json.dumps(told))
+    said = run("read", "out").stdout
     assert "it is not known whether anything is promised: the model was fitted without privacy, and nobody" in said
     assert "Take any two states" not in said and "you may be at most" not in said
 
 
-def test_likelihoods_and_posteriors_are_written(folder, run, town):
-    given = ("--plans", "plans.json", "--likelihood", "states.csv", "--prior", "mine.csv", "--coverage", "0.7")
-    run("read", "released.parquet", *given, "-o", "read.parquet")
+def test_likelihoods_and_posteriors_are_written(folder, run):
+    given = ("--plans", "plans.json", "--prior", "mine.csv", "--coverage", "0.7")
+    run("read", "out", *given, "-o", "read.parquet")
     rows = pq.read_table("read.parquet").to_pylist()
     assert len(rows) == 36 and {name for name in rows[0] if name.startswith("likelihood ")} == {
         f"likelihood x{x}y{y}" for x in range(4) for y in range(4)
     }
     assert {row["likeliest"] for row in rows} <= {"x0y0", "x1y0", "x1y1"}
     assert all(row["region_probability"] >= 0.7 - 1e-9 for row in rows)
-    same = ("--plans", "plans.json", "--likelihood", town / "model.npz", "--prior", "mine.csv", "--coverage", "0.7")
-    run("read", "released.parquet", *same, "-o", "again.parquet")
-    assert pq.read_table("again.parquet").to_pylist() == rows
+    space = dphmm.load_model(folder / "out" / "model.npz").space
+    found = dphmm.read(TABLE, states=space, plans="plans.json", prior="mine.csv", coverage="0.7")
+    assert found.to_arrow().to_pylist() == rows
 
 
-def test_a_region_of_names_with_blanks_is_a_json_list_in_csv(folder, run):
+def test_a_region_of_names_with_blanks_is_a_json_list_in_csv(tmp_path, run, monkeypatch):
     """With blanks between them "x1 y0" would be two states, or one."""
-    states = Path("states.csv").read_text().replace("x1y0", "x1 y0").replace("x0y0", '"x0"", ""y0"')
-    Path("states.csv").write_text(states)
-    Path("mine.csv").write_text('state,probability\nx1 y0,0.5\n"x0"", ""y0",0.25\nx1y1,0.25\n')
-    given = ("--plans", "plans.json", "--likelihood", "states.csv", "--prior", "mine.csv", "--coverage", "0.999")
+    monkeypatch.chdir(tmp_path)
+    names = ("x1 y0", 'x0", "y0', "x1y1")
+    write_rows(Path("rows.csv"), ["user", "state"], [[user, names[at % 3]] for user in "ab" for at in range(9)])
+    run("fit", "rows.csv", "-o", "m.npz", "--state-column", "state", "--answers", "ordinal", "--smoothing", "1")
+    run("policy", "complete", "m.npz", "-o", "p.json")
+    run("release", "rows.csv", "--model", "m.npz", "--policy", "p.json", "--epsilon", 1, "-o", "out")
+    run("check-release", "out", "--plain", "plain")
+    write_rows(Path("mine.csv"), ["state", "probability"], [[names[0], 0.5], [names[1], 0.25], [names[2], 0.25]])
+    given = ("--plans", "plain/plans.json", "--prior", "mine.csv", "--coverage", "0.999")
     for name in ("read.csv", "read.parquet"):
-        run("read", "released.parquet", *given, "-o", name)
+        run("read", "out", *given, "-o", name)
     with Path("read.csv").open(newline="") as file:
         regions = [json.loads(row["region"]) for row in csv.DictReader(file)]
     assert regions == pq.read_table("read.parquet").column("region").to_pylist()
-    assert {name for region in regions for name in region} == {"x1 y0", 'x0", "y0', "x1y1"}
-    assert (
-        "with a probability of at least 0.999, if it was drawn from your prior;"
-        in run("read", "released.parquet", *given).stdout
-    )
+    assert {name for region in regions for name in region} == set(names)
+    said = run("read", "out", *given).stdout
+    assert "with a probability of at least 0.999, if it was drawn from your prior;" in said
 
 
 def test_a_file_that_was_changed_is_told(folder, run, one_json):
-    pq.write_table(pq.read_table("released.parquet").slice(1), "released.parquet")
+    pq.write_table(pq.read_table(TABLE).slice(1), TABLE)
     told = "released.parquet was changed since released.parquet.privacy.json was written"
-    said = run("read", "released.parquet", "-q")
+    said = run("read", "out", "-q")
     assert said.stderr == f"warning: {told}\n"
     assert f"you may not conclude: that anything is promised of this file: {told}" in said.stdout
-    assert one_json(run("read", "released.parquet", "--json"))["changed"] == told
-    table = dphmm.read(pq.read_table("released.parquet"), statement="released.parquet.privacy.json")
+    assert one_json(run("read", "out", "--json"))["changed"] == told
+    table = dphmm.read(pq.read_table(TABLE), statement=STATEMENT)
     assert table.changed == "the statement is about another table, with other rows"
 
 
@@ -164,16 +166,16 @@ def _other(run, town, name, value):
     """Release again with an option; the options of `read` for its likelihoods."""
     public = ("--model", town / "model.npz", "--policy", town / "radius.json")
     over = ("--path-epsilon", 4, "--steps", 12) if name == "--schedule" else ()
-    files = ("-o", "other.parquet", "--ledger", "other.db", "--model-people", "others")
+    files = ("-o", "other", "--ledger", "other.db", "--model-people", "others", "--format", "parquet")
     run("release", town / "walks.csv", *public, "--epsilon", 1, *files, *over, name, value)
-    run("check-release", "other.parquet", *public, "--plain", "other", code=5)
-    return "--plans", "other/plans.json", "--likelihood", "states.csv", "-o", "read.parquet"
+    run("check-release", "other", "--plain", "plain")
+    return "--plans", "plain/plans.json", "-o", "read.parquet"
 
 
 def test_a_planned_schedule_has_regions(folder, run, town):
     given = _other(run, town, "--schedule", "planned")
-    run("read", "other.parquet", *given, "--prior", "mine.csv")
-    assert 0 < len(pq.read_table("read.parquet").column("region")) < len(pq.read_table("other.parquet"))
+    run("read", "other", *given, "--prior", "mine.csv")
+    assert 0 < len(pq.read_table("read.parquet").column("region")) < len(pq.read_table("other/released.parquet"))
 
 
 @pytest.mark.slow
@@ -186,27 +188,27 @@ def test_a_planned_schedule_has_regions(folder, run, town):
 )
 def test_a_prior_is_refused_where_earlier_answers_chose(folder, run, town, options, reason):
     given = _other(run, town, *options)
-    said = run("read", "other.parquet", *given, "--prior", "mine.csv", code=2).stderr
+    said = run("read", "other", *given, "--prior", "mine.csv", code=2).stderr
     assert (
         said.startswith(f"error: --prior: got one for a file where {reason}; expected none") and said.count("\n") == 1
     )
-    assert f"the likelihood of an answer and a prior: {reason}" in run("read", "other.parquet", *given).stdout
+    assert f"the likelihood of an answer and a prior: {reason}" in run("read", "other", *given).stdout
     assert not {"probability", "region"} & set(pq.read_table("read.parquet").column_names)
 
 
 @pytest.mark.parametrize(
     ("given", "option"),
     [
-        (("--plans", "plans.json"), "--likelihood"),
-        (("--likelihood", "states.csv"), "--plans"),
         (("--prior", "mine.csv"), "--prior"),
-        (("--plans", "states.csv", "--likelihood", "states.csv"), "--plans"),
-        (("--plans", "plans.json", "--likelihood", "mine.csv"), "--likelihood"),
+        (("--plans", "mine.csv"), "--plans"),
         (("-o", "out.parquet"), "--plans"),
         (("--coverage", "2"), "--coverage"),
-        (("--plans", "nowhere.json", "--likelihood", "states.csv"), "--plans"),
+        (("--plans", "nowhere.json"), "--plans"),
+        (("--own-places",), "--own-places"),
+        (("--zone", "+02:00"), "--zone"),
+        (("--statement", "--estimates"), "--statement"),
     ],
 )
 def test_bad_input_is_one_line_that_names_the_option(folder, run, given, option):
-    said = run("read", "released.parquet", *given, code=2).stderr
+    said = run("read", "out", *given, code=2).stderr
     assert said.count("\n") == 1 and f"error: {option}: " in said

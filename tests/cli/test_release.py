@@ -1,4 +1,4 @@
-"""dphmm release: a file in, a file out, its statement beside it, and everything in the ledger."""
+"""dphmm release: a file in, a folder out, with the rows and their statement, and everything in the ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from dphmm.storage.ledger import open_ledger
 
-COUNTS = "counts for you alone, never to be published"
+OWNERS = "which may be published as it is; released.owner is for you alone"
 
 
 def test_one_row_per_subject_and_step(town, tmp_path, run, release_of, rows_of, one_json):
@@ -19,7 +19,7 @@ def test_one_row_per_subject_and_step(town, tmp_path, run, release_of, rows_of, 
     told = one_json(result)
     assert (told["rows"], told["released"], told["subjects"]) == (36, 36, 3)
     assert told["largest_epsilon_sum"] == "12"
-    rows = rows_of(tmp_path / "released.csv")
+    rows = rows_of(tmp_path / "released" / "released.csv")
     assert [(row["user"], row["step"]) for row in rows] == [
         (user, str(step)) for user in ("u1", "u2", "u3") for step in range(1, 13)
     ]
@@ -35,13 +35,12 @@ def test_one_row_per_subject_and_step(town, tmp_path, run, release_of, rows_of, 
 
 
 def test_parquet_with_its_statement_beside_it(town, tmp_path, run, release_of):
-    out = tmp_path / "released.parquet"
-    arguments = [str(out) if a.endswith("released.csv") else a for a in release_of(town, tmp_path)]
-    result = run(*arguments)
+    out = tmp_path / "released" / "released.parquet"
+    result = run(*release_of(town, tmp_path), "--format", "parquet")
     assert result.stdout == ""
     table = pq.read_table(out)
     assert str(table.schema.field("t").type) == "timestamp[us, tz=UTC]"
-    statement = json.loads((tmp_path / "released.parquet.privacy.json").read_text())
+    statement = json.loads((tmp_path / "released" / "released.parquet.privacy.json").read_text())
     assert statement["published"]["rows"] == len(table) == 36
     assert statement["file"]["name"] == "released.parquet"
     assert statement["randomness"] == {"replayable_rows": 0, "words": "system"}
@@ -50,7 +49,7 @@ def test_parquet_with_its_statement_beside_it(town, tmp_path, run, release_of):
 
 def test_pages_without_times(site, tmp_path, run, release_of, rows_of):
     run(*release_of(site, tmp_path, "visits.csv", "complete.json"), "--constraint", "delta=0.01")
-    rows = rows_of(tmp_path / "released.csv")
+    rows = rows_of(tmp_path / "released" / "released.csv")
     assert len(rows) == 90
     assert "t" not in rows[0]
 
@@ -74,7 +73,7 @@ def test_the_counts_are_in_a_file_for_the_owner_and_nowhere_else(town, tmp_path,
     far = "far,2024-05-06T08:00:00Z,-33.8,151.2\nfar,yesterday,1,1\n"
     (tmp_path / "walks.csv").write_text((town / "walks.csv").read_text() + far)
     result = run(*release_of(town, tmp_path, tmp_path / "walks.csv"), "--constraint", "delta=0.3", "--json", code=3)
-    path = tmp_path / "released.csv.owner.json"
+    path = tmp_path / "released.owner" / "counts.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     counts = json.loads(path.read_text())
     assert (counts["rows"], counts["rows_in_no_state"], counts["new_releases"]) == (37, 1, 37)
@@ -83,11 +82,12 @@ def test_the_counts_are_in_a_file_for_the_owner_and_nowhere_else(town, tmp_path,
     assert 0 < counts["drifted"] <= 37 and counts["share_drifted"] == counts["drifted"] / 37
     assert "never to be published" in counts["meaning"]
     assert one_json(result)["owner_counts"] == str(path)
-    assert "drifted" not in result.stdout and f": {path.name}\n" in result.stderr
+    assert "drifted" not in result.stdout
+    assert OWNERS in " ".join(result.stderr.split())
     assert f"{counts['drifted']} of" not in result.stderr and "1 of 37" not in result.stderr
 
 
-def test_the_same_line_names_the_counts_whatever_they_are(town, tmp_path, run, release_of):
+def test_the_same_lines_name_the_folder_of_the_counts_whatever_they_are(town, tmp_path, run, release_of):
     lines = set()
     for name, place in (("inside", "50.01,10.01"), ("outside", "-33.8,151.2")):
         folder = tmp_path / name
@@ -95,12 +95,14 @@ def test_the_same_line_names_the_counts_whatever_they_are(town, tmp_path, run, r
         rows = f"u,2024-05-06T08:00:00Z,{place}\nv,2024-05-06T08:00:00Z,50.01,10.01\n"
         (folder / "walks.csv").write_text(f"user,t,lat,lon\n{rows}")
         arguments = release_of(town, folder, folder / "walks.csv")
-        told = run(*arguments, "--owner-view", "--quiet", "--model-people", "others").stderr
-        assert told == f"{COUNTS}: released.csv.owner.json\n"
-        lines.add(told)
-        assert f"{COUNTS}: released.csv.owner.json\n" in run(*arguments, "--resume").stderr
+        told = run(*arguments, "--model-people", "others").stderr
+        assert OWNERS in " ".join(told.split())
+        lines.add(told.replace(str(folder), ""))
+        assert OWNERS in " ".join(run(*arguments).stderr.split())
     assert len(lines) == 1
-    kept = [json.loads((tmp_path / name / "released.csv.owner.json").read_text()) for name in ("inside", "outside")]
+    kept = [
+        json.loads((tmp_path / name / "released.owner" / "counts.json").read_text()) for name in ("inside", "outside")
+    ]
     # Of the second run, which drew nothing new.
     assert [(one["rows_in_no_state"], one["new_releases"], one["share_drifted"]) for one in kept] == [
         (0, 0, None),
@@ -108,19 +110,22 @@ def test_the_same_line_names_the_counts_whatever_they_are(town, tmp_path, run, r
     ]
 
 
-def test_a_file_of_counts_replaces_no_input(town, tmp_path, run, release_of):
-    own = shutil.copy(town / "walks.csv", tmp_path / "released.csv.owner.json")
-    assert "another file than the input" in run(*release_of(town, tmp_path, own), code=2).stderr
-    assert not (tmp_path / "ledger.db").exists()
+@pytest.mark.parametrize("of", ["released", "released.owner"])
+def test_what_is_written_replaces_no_input(town, tmp_path, run, release_of, of):
+    (tmp_path / of).mkdir()
+    own = shutil.copy(town / "walks.csv", tmp_path / of / {"released": "released.csv"}.get(of, "rejected.csv"))
+    before = sorted(tmp_path.rglob("*"))
+    assert run(*release_of(town, tmp_path, own), code=2).stderr.startswith("error: -o: got ")
+    assert own.read_bytes() == (town / "walks.csv").read_bytes() and sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_dry_run_writes_no_counts(site, tmp_path, run):
     (tmp_path / "rows.csv").write_text("user,state\na,nowhere\na,elsewhere\na,alpha\n")
     result = run(
         "release", tmp_path / "rows.csv", "--model", site / "model.npz", "--policy", site / "complete.json",
-        "--epsilon", "1", "--dry-run", "--no-check", "--owner-view", "--json",
+        "--epsilon", "1", "--dry-run", "--no-check", "--json", "-o", tmp_path / "out",
     )  # fmt: skip
-    assert "--owner-view: a dry run writes no counts; the release writes them to OUT.owner.json" in result.stderr
+    assert "for you alone" not in result.stderr
     assert "nowhere" not in result.stderr + result.stdout
     assert "outside" not in result.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
@@ -132,7 +137,7 @@ def test_rows_set_aside_are_listed_for_the_owner_and_exit_3(town, tmp_path, run,
     told = one_json(run(*release_of(town, tmp_path, tmp_path / "walks.csv"), "--json", code=3))
     assert told["rejected"] == {"invalid_place": 1, "invalid_time": 1, "missing_user": 1}
     assert told["released"] == 36
-    listed = tmp_path / "released.csv.rejected.csv"
+    listed = tmp_path / "released.owner" / "rejected.csv"
     # The header is line 1, as in an editor.
     assert [row["line"] for row in rows_of(listed)] == ["38", "39", "40"]
     assert stat.S_IMODE(listed.stat().st_mode) == 0o600
@@ -166,12 +171,11 @@ def test_a_step_that_is_no_time_bin_is_set_aside_and_holds_up_nobody(town, tmp_p
         out.mkdir()
         (out / "walks.csv").write_text(table)
         run(*release_of(town, out, out / "walks.csv"), code=3)
-        rows = rows_of(out / "released.csv")
+        rows = rows_of(out / "released" / "released.csv")
         assert [(row["user"], row["t"][:16]) for row in rows] == [("a", "2024-05-05 08:00"), ("a", "2024-05-05 08:10")]
-        listed = rows_of(out / "released.csv.rejected.csv")
+        listed = rows_of(out / "released.owner" / "rejected.csv")
         assert listed == [{"line": line, "reason": "invalid_step"} for line in ("3", "5")]
-        model = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1")
-        run("audit", *model, "--released", out / "released.csv", "--truth", out / "walks.csv")
+        run("report", out / "released", "--truth", out / "walks.csv")
 
 
 def test_two_rows_of_a_step_are_one_release_and_gaps_are_skipped(town, tmp_path, run, release_of, one_json):
@@ -194,9 +198,10 @@ def test_a_dry_run_draws_spends_and_writes_nothing(town, tmp_path, run, release_
 
 
 def test_what_a_dry_run_is_given_is_checked_all_the_same(town, tmp_path, run, release_of):
-    (tmp_path / "released.csv").write_text("")
+    (tmp_path / "released").mkdir()
+    (tmp_path / "released" / "released.csv").write_text("")
     run(*release_of(town, tmp_path), "--dry-run", code=2)
-    assert (tmp_path / "released.csv").read_text() == ""
+    assert (tmp_path / "released" / "released.csv").read_text() == ""
 
 
 def test_public_warnings_come_before_the_release(town, tmp_path, run, release_of):
@@ -226,7 +231,7 @@ def test_a_ledger_in_use_is_exit_4(town, tmp_path, run, release_of):
     with open_ledger(tmp_path / "ledger.db") as ledger, ledger.lease("commands"):
         result = run(*release_of(town, tmp_path), "--quiet", code=4)
     assert result.stderr.count("\n") == 1
-    assert not (tmp_path / "released.csv").exists()
+    assert not (tmp_path / "released" / "released.csv").exists()
 
 
 @pytest.mark.parametrize(("option", "value"), [("--mechanism", "staircase"), ("--start", "at")])
@@ -247,7 +252,7 @@ def test_a_stored_answer_is_of_its_time_whatever_is_delivered_later(site, tmp_pa
     (tmp_path / "rows.csv").write_text(minutes((1, "alpha"), (5, "beta")))
     arguments = release_of(site, tmp_path, tmp_path / "rows.csv", "complete.json")
     run(*arguments)
-    first = {row["t"]: row["z_0"] for row in rows_of(tmp_path / "released.csv")}
+    first = {row["t"]: row["z_0"] for row in rows_of(tmp_path / "released" / "released.csv")}
     later = {
         "late": [(1, "alpha"), (3, "gamma"), (5, "beta"), (9, "beta")],
         "newest first": [(9, "beta"), (5, "beta"), (1, "alpha")],
@@ -256,15 +261,15 @@ def test_a_stored_answer_is_of_its_time_whatever_is_delivered_later(site, tmp_pa
         "one alone": [(5, "beta"), (9, "beta")],
     }[again]
     (tmp_path / "rows.csv").write_text(minutes(*later))
-    result = run(*arguments, "--resume")
-    rows = rows_of(tmp_path / "released.csv")
+    result = run(*arguments)
+    rows = rows_of(tmp_path / "released" / "released.csv")
     assert [row["t"][14:16] for row in rows] == (["05", "09"] if again == "one alone" else ["01", "05", "09"])
     assert {row["t"]: row["z_0"] for row in rows if row["t"] in first}.items() <= first.items()
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.spent("ann").epsilon == 3
         assert [entry.t for entry in ledger.entries("ann", "state")] == [1, 2, 3]
     assert ("1 rows not released: later rows of their people came before them" in result.stderr) == (again == "late")
-    run("check-release", tmp_path / "released.csv", "--ledger", tmp_path / "ledger.db", "--model", site / "model.npz")
+    run("check-release", tmp_path / "released")
 
 
 def test_rows_without_times_are_continued_by_themselves_alone(site, tmp_path, run, release_of, rows_of):
@@ -272,30 +277,28 @@ def test_rows_without_times_are_continued_by_themselves_alone(site, tmp_path, ru
     (tmp_path / "rows.csv").write_text("user,state\nann,alpha\nann,beta\n")
     arguments = release_of(site, tmp_path, tmp_path / "rows.csv", "complete.json")
     run(*arguments)
-    first, ledger = (tmp_path / "released.csv").read_bytes(), (tmp_path / "ledger.db").read_bytes()
+    first, ledger = (tmp_path / "released" / "released.csv").read_bytes(), (tmp_path / "ledger.db").read_bytes()
     refusals = set()
     for pages in (["gamma", "beta", "alpha"], ["alpha", "gamma", "beta"], ["alpha"], ["beta", "beta"]):
         (tmp_path / "rows.csv").write_text("".join(["user,state\n", *(f"ann,{page}\n" for page in pages)]))
-        refusals.add(run(*arguments, "--resume", code=2).stderr)
-        assert (tmp_path / "released.csv").read_bytes() == first
+        refusals.add(run(*arguments, code=2).stderr)
+        assert (tmp_path / "released" / "released.csv").read_bytes() == first
         assert (tmp_path / "ledger.db").read_bytes() == ledger
     assert len(refusals) == 1 and "rows without times that do not continue those in the ledger" in refusals.pop()
     (tmp_path / "rows.csv").write_text("user,state\nann,alpha\nann,beta\nann,gamma\n")
-    run(*arguments, "--resume")
-    assert [row["step"] for row in rows_of(tmp_path / "released.csv")] == ["1", "2", "3"]
-    assert (tmp_path / "released.csv").read_bytes().startswith(first)
+    run(*arguments)
+    assert [row["step"] for row in rows_of(tmp_path / "released" / "released.csv")] == ["1", "2", "3"]
+    assert (tmp_path / "released" / "released.csv").read_bytes().startswith(first)
 
 
 def test_a_column_order_says_which_row_is_which(site, tmp_path, run, release_of, rows_of):
     """Whether or not it went through import, and in whatever order the rows stand."""
-    for number, rows in enumerate(
-        ("ann,20,alpha\nann,40,beta\n", "ann,60,beta\nann,40,beta\nann,30,beta\nann,20,alpha\n")
-    ):
+    for rows in ("ann,20,alpha\nann,40,beta\n", "ann,60,beta\nann,40,beta\nann,30,beta\nann,20,alpha\n"):
         (tmp_path / "log.csv").write_text(f"user,place,state\n{rows}")
         (tmp_path / "rows.csv").unlink(missing_ok=True)
         run("import", "csv", tmp_path / "log.csv", "-o", tmp_path / "rows.csv", "--order-column", "place")
-        result = run(*release_of(site, tmp_path, tmp_path / "rows.csv", "complete.json"), *["--resume"] * number)
-    assert [row["step"] for row in rows_of(tmp_path / "released.csv")] == ["1", "2", "3"]
+        result = run(*release_of(site, tmp_path, tmp_path / "rows.csv", "complete.json"))
+    assert [row["step"] for row in rows_of(tmp_path / "released" / "released.csv")] == ["1", "2", "3"]
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.moments_of(["ann"])[0].tolist() == [20, 40, 60] and ledger.spent("ann").epsilon == 3
     assert "1 rows not released: later rows of their people came" in result.stderr

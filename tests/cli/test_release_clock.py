@@ -7,6 +7,7 @@ or where the checker takes what the ledger has stored for what it should be, or 
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 
@@ -33,21 +34,20 @@ def town(tmp_path):
     return tmp_path
 
 
-def release(run, town, rows, *options, code=0, out="out.csv", ledger="ledger.db"):
+def release(run, town, rows, *options, code=0, out="out", ledger="ledger.db"):
     files = ("--model", town / "model.npz", "--policy", town / "policy.json", "--ledger", town / ledger)
     return run("release", town / f"{rows}.csv", *files, "-o", town / out, *options, code=code)
 
 
-def check(run, town, *more, code=0, out="out.csv"):
-    public = ("--model", town / "model.npz", "--policy", town / "policy.json")
-    return run("check-release", town / out, *public, *more, code=code).stdout
+def check(run, town, *more, code=0, out="out"):
+    return run("check-release", town / out, *more, code=code).stdout
 
 
 BERLIN = ("--path-epsilon", "2", "--per", "1d", "--zone", "Europe/Berlin")
 
 
-def asked_at(town, out="out.csv"):
-    rows = pd.read_csv(town / out, dtype={"user": str})
+def asked_at(town, out="out"):
+    rows = pd.read_csv(town / out / "released.csv", dtype={"user": str})
     own = rows[(rows["user"] == "a") & rows["plan"].notna()]
     return [str(time) for time in pd.to_datetime(own["t"], utc=True).dt.tz_convert("Europe/Berlin")]
 
@@ -63,10 +63,12 @@ def test_times_of_a_day_are_asked_once_and_what_is_stated_is_checked(run, town, 
     """2:00 is left out in spring and comes twice in autumn."""
     release(run, town, season, *BERLIN, "--hours", "02:00,20:00", "--json", "--model-people", "others")
     assert [time[8:] for time in asked_at(town)][: len(times)] == times
-    statement = json.loads((town / "out.csv.privacy.json").read_text())
+    statement = json.loads((town / "out" / "released.csv.privacy.json").read_text())
     assert statement["sequence"]["zone"] == "Europe/Berlin" and statement["epsilon"] == "1"
     assert statement["schedule"]["hours"] == ["02:00", "20:00"] and "at" not in statement["schedule"]
+    shutil.move(town / "out.owner", town / "owner")
     said = check(run, town, "--json", code=5)
+    shutil.move(town / "owner", town / "out.owner")
     assert "3 blocks of days of Europe/Berlin, of " + ("23 to 24" if season == "spring" else "24 to 25") in said
     assert "that clocks were as the zone table 20" in said
     assert "nothing is wrong" in check(run, town, "--ledger", town / "ledger.db")
@@ -74,10 +76,10 @@ def test_times_of_a_day_are_asked_once_and_what_is_stated_is_checked(run, town, 
     assert "as the ledger has them" in with_ledger and "0 of them are other days than by the zone table" in with_ledger
     assert (
         "lose at most 2 where they differ within one day by the clock of Europe/Berlin alone"
-        in run("read", town / "out.csv").stdout
+        in run("read", town / "out").stdout
     )
     before = asked_at(town)
-    release(run, town, season, *BERLIN, "--hours", "02:00", "--hours", "20:00", "--resume", "--model-people", "others")
+    release(run, town, season, *BERLIN, "--hours", "02:00", "--hours", "20:00", "--model-people", "others")
     assert asked_at(town) == before
     with dphmm.open_ledger(town / "ledger.db") as ledger:
         ledger.check()
@@ -88,7 +90,7 @@ def test_times_of_a_day_are_asked_once_and_what_is_stated_is_checked(run, town, 
 
 def test_without_an_epsilon_every_hour_of_the_longest_day_has_its_share(run, town):
     release(run, town, "autumn", *BERLIN, "-q")
-    rows = pd.read_csv(town / "out.csv")
+    rows = pd.read_csv(town / "out" / "released.csv")
     assert set(rows["epsilon"]) == {2 / 25} and len(rows) == 2 * 73
     assert "nothing is wrong" in check(run, town, "--ledger", town / "ledger.db")
 
@@ -96,7 +98,7 @@ def test_without_an_epsilon_every_hour_of_the_longest_day_has_its_share(run, tow
 def test_rows_of_a_day_that_break_it_are_refused_with_nothing_spent(run, town):
     said = release(run, town, "spring", *BERLIN, "--epsilon", "1", code=1).stderr
     assert "0 is left there of 2 per 1d by the clock of Europe/Berlin; nothing was drawn or spent" in said
-    assert not (town / "out.csv").exists()
+    assert not (town / "out" / "released.csv").exists()
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_rows_of_a_day_that_break_it_are_refused_with_nothing_spent(run, town):
 def test_options_that_cannot_be_are_refused_in_one_line(run, town, options, said):
     refused = release(run, town, "spring", *options, code=2).stderr
     assert said in refused and refused.count("\n") == 1
-    assert not (town / "out.csv").exists()
+    assert not (town / "out" / "released.csv").exists()
 
 
 def edit(path, change):
@@ -138,9 +140,9 @@ def test_an_edited_statement_is_convicted_by_days_of_the_zone(run, town, change,
     from dphmm.audit import verify_release
 
     release(run, town, "autumn", *BERLIN, "--hours", "02:00,20:00", "-q")
-    edit(town / "out.csv.privacy.json", change)
-    statement = json.loads((town / "out.csv.privacy.json").read_text())
-    checker = verify_release.Checker(verify_release.Release(town / "out.csv"), statement)
+    edit(town / "out" / "released.csv.privacy.json", change)
+    statement = json.loads((town / "out" / "released.csv.privacy.json").read_text())
+    checker = verify_release.Checker(verify_release.Release(town / "out" / "released.csv"), statement)
     lines = [f"{word}: {name}: {figure}" for word, name, figure in checker.run("days", "promise", "schedule").lines]
     assert any(line.startswith(said) for line in lines), lines
 
@@ -160,8 +162,8 @@ def test_a_ledger_whose_days_were_changed_is_convicted(run, town, change, said):
     release(run, town, "autumn", *BERLIN, "--hours", "02:00,20:00", "-q")
     with closing(sqlite3.connect(town / "ledger.db")) as connection, connection:
         connection.execute(change)
-    statement = json.loads((town / "out.csv.privacy.json").read_text())
-    file = verify_release.Release(town / "out.csv")
+    statement = json.loads((town / "out" / "released.csv.privacy.json").read_text())
+    file = verify_release.Release(town / "out" / "released.csv")
     lines = verify_release.Checker(file, statement, ledger=town / "ledger.db").run("days").lines
     assert any(word == "wrong" and said in figure for word, _, figure in lines), lines
 
@@ -169,9 +171,8 @@ def test_a_ledger_whose_days_were_changed_is_convicted(run, town, change, said):
 @pytest.mark.slow
 def test_a_report_shows_local_times(run, town):
     release(run, town, "autumn", *BERLIN, "--hours", "02:00,20:00", "-q")
-    public = ("--model", town / "model.npz", "--policy", town / "policy.json")
-    run("report", town / "out.csv", *public, "-o", town / "report.html")
-    page = (town / "report.html").read_text()
+    run("report", town / "out")
+    page = (town / "out" / "report.html").read_text()
     assert "Times are local: in Europe/Berlin." in page
     assert "within one day by the clock of Europe/Berlin alone" in page
     assert '"zone":[[1729893600,7200],[1729990800,3600]]' in page.replace(" ", "")
@@ -194,13 +195,13 @@ def test_a_paced_plan_for_local_days_is_released_and_checked(run, town):
     release(run, town, "spring", *asked, "-q")
     assert 0 < len(asked_at(town)) <= 6
     assert "nothing is wrong" in check(run, town, "--ledger", town / "ledger.db")
-    release(run, town, "spring", *asked, "-q", "--resume")
+    release(run, town, "spring", *asked, "-q")
 
 
 @pytest.mark.parametrize("zone", ["+02:00", "-05:00"])
 def test_times_of_a_day_by_an_offset_are_checked_too(run, town, zone):
     release(run, town, "autumn", "--path-epsilon", "2", "--per", "1d", "--zone", zone, "--hours", "02:00,20:00", "-q")
     assert "nothing is wrong" in check(run, town, "--ledger", town / "ledger.db")
-    rows = pd.read_csv(town / "out.csv", dtype={"user": str})
+    rows = pd.read_csv(town / "out" / "released.csv", dtype={"user": str})
     asked = pd.to_datetime(rows["t"][rows["plan"].notna()], utc=True).dt.tz_convert(f"UTC{zone}")
     assert set(asked.dt.hour) == {2, 20} and len(asked) >= 10

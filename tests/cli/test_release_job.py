@@ -21,11 +21,12 @@ from dphmm.storage.ledger import open_ledger
 from dphmm.stream import BadLine, parse_line
 
 
-def test_an_output_that_is_no_table_is_refused_before_a_ledger_is_made(town, run, tmp_path):
+@pytest.mark.parametrize("name", ["released.csv", "x.parquet", "x.csv.gz", "X.CSV", "missing/out"])
+def test_an_output_that_is_no_folder_is_refused_before_a_ledger_is_made(town, run, tmp_path, name):
     public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", 1)
-    written = ("-o", tmp_path / "released.txt", "--ledger", tmp_path / "l.db")
+    written = ("-o", tmp_path / name, "--ledger", tmp_path / "l.db")
     result = run("release", town / "walks.csv", *public, *written, code=2)
-    assert result.stderr.startswith("error: -o: got ") and "a name ending in .parquet" in result.stderr
+    assert result.stderr.startswith("error: -o: got ") and "folder" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -74,9 +75,9 @@ def test_every_number_is_a_step_without_a_model_step(site, tmp_path, run, stream
         assert [float(entry.z[0]) for entry in ledger.entries("v", "state")] == [row["z_0"] for row in told]
     # The same moments are the same answers, whatever the lines say; a line without one is refused.
     late = pages("beta", "beta", first=7) + pages("beta", first=6)
-    again = run(*stream_of(site, tmp_path), "--resume", input=late, code=3)
+    again = run(*stream_of(site, tmp_path), input=late, code=3)
     assert answers(again) == told[:2] and "line 3: before_first_step" in again.stderr
-    unmarked = run(*stream_of(site, tmp_path), "--resume", input='{"user": "v", "state": "beta"}\n', code=2)
+    unmarked = run(*stream_of(site, tmp_path), input='{"user": "v", "state": "beta"}\n', code=2)
     assert "1 lines, none of which can be read" in unmarked.stderr
 
 
@@ -129,18 +130,18 @@ def test_a_line_that_cannot_be_read_neither_closes_a_bin_nor_hides_a_line_of_it(
 
 @pytest.mark.parametrize("rule", ["last", "first"])
 def test_the_statement_of_a_stream_names_its_rule(town, tmp_path, run, stream_of, rule):
-    arguments = [*stream_of(town, tmp_path), "--statement", tmp_path / "s.json", "--answer", rule]
+    arguments = [*stream_of(town, tmp_path), "-o", tmp_path / "out", "--answer", rule]
     run(*arguments, input=place("u", "08:00:00"))
-    statement = typed(stated(tmp_path / "s.json"), ReleaseStatement)
+    statement = typed(stated(tmp_path / "out"), ReleaseStatement)
     assert statement.answer == rule and f"one moment the {rule} in time is answered" in statement.sentence("answer")
 
 
-def test_restarted_only_with_resume_and_where_it_was(town, tmp_path, run, stream_of):
+def test_restarted_it_goes_on_where_it_was_and_new_refuses_who_is_known(town, tmp_path, run, stream_of):
     first = answers(run(*stream_of(town, tmp_path), input=place("u", "08:00:00")))
-    result = run(*stream_of(town, tmp_path), input=place("u", "08:05:00"), code=2)
-    assert "--resume" in result.stderr
+    result = run(*stream_of(town, tmp_path), "--new", input=place("u", "08:05:00"), code=2)
+    assert "--new" in result.stderr and result.stdout == ""
     again = place("u", "08:00:00") + place("u", "08:05:00")
-    told = answers(run(*stream_of(town, tmp_path), "--resume", input=again))
+    told = answers(run(*stream_of(town, tmp_path), input=again))
     assert told[0] == first[0]
     assert told[1]["step"] == 2
 
@@ -209,24 +210,37 @@ def test_a_line_is_stored_before_it_is_printed_even_if_killed(town, tmp_path, st
         stored = [[1000.0 * c + 500 for c in entry.z] for entry in ledger.entries("u", "state")]
     assert stored == [[row["z_0"], row["z_1"]] for row in seen]
     again = "".join(place("u", clock) for clock in ("08:00:00", "08:05:00", "08:10:00"))
-    assert answers(run(*first(stream_of(town, tmp_path)), "--resume", input=again)) == seen
+    assert answers(run(*first(stream_of(town, tmp_path)), input=again)) == seen
 
 
 @pytest.mark.parametrize("option", ["--dry-run", "--json"])
 def test_what_a_stream_cannot_do_is_refused_before_a_line_is_read(town, tmp_path, run, stream_of, option):
     run(*stream_of(town, tmp_path), option, input=place("u", "08:00:00"), code=2)
+    run(*stream_of(town, tmp_path), "-o", tmp_path / "out", option, input=place("u", "08:00:00"), code=2)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_stream_without_a_folder_needs_a_ledger(town, tmp_path, run, stream_of):
+    arguments = stream_of(town, tmp_path)
+    at = arguments.index("--ledger")
+    del arguments[at : at + 2]
+    result = run(*arguments, input=place("u", "08:00:00"), code=2)
+    assert result.stderr.startswith("error: --ledger: got nothing") and "-o a folder" in result.stderr
+    # Of a folder the ledger is the one beside it.
+    run(*arguments, "-o", tmp_path / "out", input=place("u", "08:00:00"))
+    assert (tmp_path / "ledger.db").exists() and (tmp_path / "out" / "released.jsonl").exists()
+
+
 def test_an_output_file_is_not_for_streams(town, tmp_path, run, stream_of):
-    run(*stream_of(town, tmp_path), "-o", tmp_path / "x.parquet", input="", code=2)
+    result = run(*stream_of(town, tmp_path), "-o", tmp_path / "x.parquet", input="", code=2)
+    assert result.stderr.startswith("error: -o: got ") and list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stream_that_is_stopped_has_answered_closed_bins_and_not_the_open_one(town, tmp_path, run, stream_of, number):
     arguments = stream_of(town, tmp_path)
-    process = started(*arguments, "--statement", tmp_path / "s.json")
+    process = started(*arguments, "-o", tmp_path / "out")
     lines = [place("u", "08:00:00"), place("v", "08:01:00"), place("v", "08:06:00"), place("w", "08:07:00")]
     process.stdin.write("".join(lines))
     process.stdin.flush()
@@ -241,14 +255,14 @@ def test_a_stream_that_is_stopped_has_answered_closed_bins_and_not_the_open_one(
     assert process.returncode == 128 + number and out == ""
     assert "interrupted: 2 releases of this run are stored in ledger.db and paid for" in told
     assert "and lines of 2 subjects in the open time bin have no answer" in told
-    assert "with --resume continues after them, with the lines of that bin again" in told
-    statement = stated(tmp_path / "s.json")
+    assert "the same command continues after them, with the lines of that bin again" in told
+    statement = stated(tmp_path / "out")
     assert statement["published"]["rows"] == 2
     # A ledger that was closed has no log beside it.
     assert sorted(path.name for path in tmp_path.iterdir() if "-wal" in path.name or "-shm" in path.name) == []
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert [len(ledger.entries(user, "state")) for user in "uvw"] == [1, 1, 0]
-    again = answers(run(*arguments, "--resume", input="".join(lines)))
+    again = answers(run(*arguments, input="".join(lines)))
     assert again[:2] == seen and [(row["user"], row["step"]) for row in again[2:]] == [("v", 2), ("w", 1)]
 
 
@@ -269,35 +283,39 @@ def test_a_reader_that_goes_away_ends_it_quietly_and_nothing_is_lost(town, tmp_p
     with open_ledger(tmp_path / "ledger.db") as ledger:
         stored = [entry.z for entry in ledger.entries("u", "state")]
     assert len(stored) == 2
-    told = answers(run(*first(stream_of(town, tmp_path)), "--resume", input=lines))
+    told = answers(run(*first(stream_of(town, tmp_path)), input=lines))
     assert told[0] == seen
     assert [tuple(round((row[z] - 500) / 1000) for z in ("z_0", "z_1")) for row in told[:2]] == stored
 
 
-def stated(path):
-    statement = json.loads(path.read_text())
+def stated(folder):
+    """The statement of the lines in a folder, which are those that it is about."""
+    statement = json.loads((folder / "released.jsonl.privacy.json").read_text())
+    assert statement["file"]["sha256"] == hashlib.sha256((folder / "released.jsonl").read_bytes()).hexdigest()
     jsonschema.validate(statement, statement_schema())
     return statement
 
 
 def test_the_statement_of_a_stream_is_about_the_lines_it_answered(town, tmp_path, run, stream_of):
     clocks = ("08:00:00", "08:01:00", "08:15:00")
-    arguments = [*stream_of(town, tmp_path), "--statement", tmp_path / "s.json"]
+    arguments = [*stream_of(town, tmp_path), "-o", tmp_path / "out"]
     result = run(*arguments, input=place("v", clocks[0]) + "".join(place("u", clock) for clock in clocks))
-    statement = stated(tmp_path / "s.json")
+    statement = stated(tmp_path / "out")
     # Two lines of one time bin are one release.
     assert (statement["published"]["rows"], statement["published"]["subjects"]) == (3, 2)
     assert statement["totals"]["epsilon_sum"] == "2"
     assert statement["file"] == {"name": "-", "sha256": hashlib.sha256(result.stdout.encode()).hexdigest()}
-    again = run(*arguments, "--resume", input=place("u", clocks[0]), code=2)
-    assert "--statement" in again.stderr and "a new file" in again.stderr
-    assert stated(tmp_path / "s.json") == statement
+    assert (tmp_path / "out" / "released.jsonl").read_text() == result.stdout
+    assert "nothing is wrong" in run("check-release", tmp_path / "out").stdout
+    again = run(*arguments, input=place("u", clocks[0]), code=2)
+    assert "-o: got " in again.stderr and "a new folder" in again.stderr
+    assert stated(tmp_path / "out") == statement
 
 
 def test_a_stream_that_is_refused_half_way_has_a_statement_of_what_it_answered(town, tmp_path, run, stream_of):
-    arguments = [*stream_of(town, tmp_path), "--statement", tmp_path / "s.json", "--cap-epsilon", "1"]
+    arguments = [*stream_of(town, tmp_path), "-o", tmp_path / "out", "--cap-epsilon", "1"]
     run(*arguments, input=place("u", "08:00:00") + place("u", "08:05:00"), code=1)
-    assert stated(tmp_path / "s.json")["published"]["rows"] == 1
+    assert stated(tmp_path / "out")["published"]["rows"] == 1
 
 
 def test_the_counts_of_a_stream_are_beside_its_ledger(site, tmp_path, run, stream_of):
@@ -309,6 +327,14 @@ def test_the_counts_of_a_stream_are_beside_its_ledger(site, tmp_path, run, strea
     told = result.stderr.splitlines()
     assert told[-1] == "counts for you alone, never to be published: ledger.db.owner.json"
     assert "1 of 2" not in result.stderr and "drifted" not in result.stderr
+
+
+def test_the_counts_of_a_stream_with_a_folder_are_the_owners(site, tmp_path, run, stream_of):
+    result = run(*stream_of(site, tmp_path), "-o", tmp_path / "out", input=pages("alpha", "nowhere"))
+    counts = tmp_path / "out.owner" / "counts.json"
+    assert counts.stat().st_mode & 0o777 == 0o600 and (tmp_path / "out.owner").stat().st_mode & 0o777 == 0o700
+    assert json.loads(counts.read_text())["rows_in_no_state"] == 1
+    assert not (tmp_path / "ledger.db.owner.json").exists() and "1 of 2" not in result.stderr
 
 
 def test_a_stream_that_is_refused_half_way_has_counts_too(site, tmp_path, run, stream_of):
@@ -325,15 +351,13 @@ def test_a_row_without_a_place_has_a_step_and_no_answer_by_every_door(
     rows = [("v", f"2024-05-06T08:0{minute}:00Z", state) for minute, state in enumerate(states)]
     (tmp_path / "raw.csv").write_text("user,t,state\n" + "".join(",".join(row) + "\n" for row in rows))
     run("import", "csv", tmp_path / "raw.csv", "-o", tmp_path / "imported.csv", "--state-column", "state", code=3)
-    public = ("--model", site / "model.npz", "--policy", site / "complete.json")
     for name, code, counts in (("raw", 3, (8, 7, 0, 1)), ("imported", 0, (8, 7, 1, 0))):
         (out := tmp_path / name).mkdir()
         told = one_json(run(*release_of(site, out, tmp_path / f"{name}.csv", "complete.json"), "--json", code=code))
         assert (told["rows"], told["released"], told["without_place"], len(told["rejected"])) == counts
-        assert [int(row["step"]) for row in rows_of(out / "released.csv")] == [1, 2, 3, 5, 6, 7, 8]
-        run("check-release", out / "released.csv", *public, "--ledger", out / "ledger.db")
-        truth = ("--released", out / "released.csv", "--truth", tmp_path / "raw.csv", "--ledger", out / "ledger.db")
-        run("audit", *public, "--epsilon", "1", *truth)
+        assert [int(row["step"]) for row in rows_of(out / "released" / "released.csv")] == [1, 2, 3, 5, 6, 7, 8]
+        run("check-release", out / "released")
+        run("report", out / "released", "--truth", tmp_path / "raw.csv")
     lines = "".join(json.dumps({"user": user, "t": t, "state": state}) + "\n" for user, t, state in rows)
     (out := tmp_path / "stream").mkdir()
     result = run(*stream_of(site, out), input=lines, code=3)

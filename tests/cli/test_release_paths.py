@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from fractions import Fraction
 
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 import choosing
 import dphmm
+from commands import edited
 from dphmm import SequencePromise
 from dphmm.statement.files import load_statement
 
@@ -23,22 +25,21 @@ def town(tmp_path):
     return tmp_path
 
 
-def release(run, town, *options, code=0, out="out.csv", rows="rows.csv", **given):
+def release(run, town, *options, code=0, out="out", rows="rows.csv", **given):
     files = ("--model", town / "model.npz", "--policy", town / "policy.json", "--ledger", town / "ledger.db")
-    target = () if rows == "-" else ("-o", town / out)
     source = "-" if rows == "-" else town / rows
-    return run("release", source, *files, *target, *options, code=code, **given)
+    return run("release", source, *files, "-o", town / out, *options, code=code, **given)
 
 
 def test_it_is_kept_stated_and_audited(run, town):
     said = release(run, town, "--path-epsilon", "4", "--per", "1d", "--epsilon", "1", "--json")
-    statement = json.loads((town / "out.csv.privacy.json").read_text())["sequence"]
+    statement = json.loads((town / "out" / "released.csv.privacy.json").read_text())["sequence"]
     wanted = {"total": "4", "steps": None, "window": None, "per": "1d", "zone": "+00:00", "couples": "unknown"}
     assert json.loads(said.stdout)["sequence"] == statement == wanted
     sentence = (
         "Where they differ within one block of 1d alone, two neighbouring paths lose at most 4; over several blocks"
     )
-    assert load_statement(town / "out.csv").promise.sentence().startswith(sentence)
+    assert load_statement(town / "out" / "released.csv").promise.sentence().startswith(sentence)
     with dphmm.open_ledger(town / "ledger.db") as ledger:
         assert ledger.caps("a").promise == SequencePromise(4, per=24, passed=21) == ledger.caps("b").promise
         ledger.check()
@@ -46,13 +47,13 @@ def test_it_is_kept_stated_and_audited(run, town):
     assert told.count("promised: Where they differ within one block of 24 steps alone") == 2
     kept = json.loads(run("account", town / "ledger.db", "--json").stdout)["subjects"][0]["promise"]
     assert (kept["total"], kept["per"], kept["passed"]) == ("4", 24, 21)
-    checked = ("check-release", town / "out.csv", "--model", town / "model.npz", "--ledger", town / "ledger.db")
+    checked = ("check-release", town / "out", "--ledger", town / "ledger.db")
     run(*checked)
     # The same file under another promise than its ledger keeps.
-    path = town / "out.csv.privacy.json"
+    path = town / "out" / "released.csv.privacy.json"
     whole = json.loads(path.read_text())
     whole["sequence"] |= {"total": "3", "couples": True}
-    path.write_text(json.dumps(whole))
+    edited(town / "out", path.name, json.dumps(whole))
     convicted = run(*checked, code=1).stdout
     assert "wrong: couples: that the model couples is not known" in convicted
     assert "wrong: promise: the ledger keeps 'a' to passed 21, per 24, total 4" in convicted
@@ -63,30 +64,30 @@ def test_an_audit_adds_up_what_the_rows_themselves_spent(run, town, promise, bro
     """Three answers on each day, four in four hours, six in all: of epsilon 1 each, without a ledger at hand."""
     ((kind, length),) = promise.items()
     release(run, town, "--path-epsilon", "6", f"--{kind}", length, "--epsilon", "1", "-q")
-    audited = ("--model", town / "model.npz", "--policy", town / "policy.json", "--epsilon", "1")
-    path, whole = town / "out.csv.privacy.json", json.loads((town / "out.csv.privacy.json").read_text())
+    shutil.rmtree(town / "out.owner")
+    path, whole = (
+        town / "out" / "released.csv.privacy.json",
+        json.loads((town / "out" / "released.csv.privacy.json").read_text()),
+    )
     for total, code in ((str(int(broken) + 1), 0), (broken, 1)):
         whole["sequence"]["total"] = total
-        path.write_text(json.dumps(whole))
-        said = run("check-release", town / "out.csv", *audited[:4], code=code or 5).stdout
+        edited(town / "out", path.name, json.dumps(whole))
+        said = run("check-release", town / "out", code=code or 5).stdout
         assert (f"more than {total}" in said) == bool(code)
 
 
 def test_without_an_epsilon_every_step_has_its_share(run, town):
     release(run, town, "--path-epsilon", "12", "--per", "1d", "-q")
-    assert set(pd.read_csv(town / "out.csv").epsilon) == {0.5}
+    assert set(pd.read_csv(town / "out" / "released.csv").epsilon) == {0.5}
 
 
 def test_a_share_that_is_no_decimal_can_be_audited(run, town):
     release(run, town, "--path-epsilon", "1", "--window", "3", "-q")
-    audited = ("--model", town / "model.npz", "--policy", town / "policy.json", "--released", town / "out.csv")
-    run("check-release", town / "out.csv", *audited[:4], "--ledger", town / "ledger.db")
+    public = ("--model", town / "model.npz", "--policy", town / "policy.json")
+    run("check-release", town / "out")
     for bad in ("1/0", "1/-3", "1/" + "3" * 500):
-        assert "--epsilon" in run("audit", *audited[:4], "--epsilon", bad, code=2).stderr
-    # So can it be smoothed without its statement.
-    (town / "out.csv.privacy.json").unlink()
-    public = ("--model", town / "model.npz", "--policy", town / "policy.json", "-o", town / "smoothed.csv")
-    run("smooth", town / "out.csv", *public, "--epsilon", "1/3", "-q")
+        assert "--epsilon" in run("verify", *public, "--epsilon", bad, code=2).stderr
+    run("read", town / "out", "--estimates", "-q")
 
 
 def test_other_clocks(run, town):
@@ -105,9 +106,9 @@ def test_other_clocks(run, town):
     ],
 )  # fmt: skip
 def test_rows_that_would_break_it_are_refused_with_nothing_spent(run, town, options, said):
-    refused = release(run, town, *options, "--model-people", "others", code=1)
+    refused = release(run, town, *options, "--model-people", "others", "-q", code=1)
     assert said in refused.stderr and refused.stderr.count("\n") == 1
-    assert not (town / "out.csv").exists()
+    assert not (town / "out" / "released.csv").exists()
     with dphmm.open_ledger(town / "ledger.db") as ledger:
         assert ledger.sessions() == []
 
@@ -139,11 +140,11 @@ def test_who_resumes_is_held_to_it(run, town):
     few.to_csv(town / "few.csv", index=False)
     promise = ("--path-epsilon", "4", "--window", "9")
     release(run, town, *promise, "--epsilon", "1", "-q", rows="few.csv")
-    refused = release(run, town, "--epsilon", "1", "--resume", code=1)
+    refused = release(run, town, "--epsilon", "1", code=1)
     assert "0 is left there of 4 in any 9 steps" in refused.stderr
-    other = release(run, town, "--path-epsilon", "5", "--window", "9", "--epsilon", "1", "--resume", code=2)
+    other = release(run, town, "--path-epsilon", "5", "--window", "9", "--epsilon", "1", code=2)
     assert "--path-epsilon: got 5 in any 9 steps; expected 4 in any 9 steps, which was promised to" in other.stderr
-    second = release(run, town, "--epsilon", "1", "--query", "again", code=1, out="second.csv")
+    second = release(run, town, "--epsilon", "1", "--query", "again", code=1, out="second")
     assert 'step 1 of query "again" for subject "a" requested 1; 0 is left' in second.stderr
     with dphmm.open_ledger(town / "ledger.db") as ledger:
         assert ledger.spent("a").epsilon == 4
@@ -152,11 +153,11 @@ def test_who_resumes_is_held_to_it(run, town):
 
 def test_a_stream_says_it_and_keeps_it(run, town):
     lines = [json.dumps({"user": "a", "t": f"2024-05-06T{hour:02d}:30:00Z", "state": "4"}) for hour in range(1, 5)]
-    options = ("--path-epsilon", "2", "--window", "3", "--epsilon", "1", "--statement", town / "stream.json")
-    stopped = release(run, town, *options, code=1, rows="-", input="\n".join(lines) + "\n")
+    options = ("--path-epsilon", "2", "--window", "3", "--epsilon", "1")
+    stopped = release(run, town, *options, code=1, rows="-", out="stream", input="\n".join(lines) + "\n")
     assert len(stopped.stdout.splitlines()) == 2
     assert "over paths" in stopped.stderr and "0 is left there of 2 in any 3 steps" in stopped.stderr
-    assert json.loads((town / "stream.json").read_text())["sequence"]["window"] == 3
+    assert json.loads((town / "stream" / "released.jsonl.privacy.json").read_text())["sequence"]["window"] == 3
     with dphmm.open_ledger(town / "ledger.db") as ledger:
         assert ledger.spent("a").epsilon == Fraction(2)
 
@@ -171,34 +172,34 @@ def test_a_cap_stays(run, town):
     few.to_csv(town / "few.csv", index=False)
     release(run, town, "--epsilon", "1", "-q", rows="few.csv")
     # A run that is refused, here for another epsilon than the history's, gives nobody a cap.
-    release(run, town, "--epsilon", "0.5", "--cap-epsilon", "9", "--resume", code=2)
+    release(run, town, "--epsilon", "0.5", "--cap-epsilon", "9", code=2)
     assert "capped" not in run("account", town / "ledger.db").stdout
-    release(run, town, "--epsilon", "1", "--cap-epsilon", "4", "--resume", "-q", rows="few.csv")
-    refused = release(run, town, "--epsilon", "1", "--resume", code=1)
+    release(run, town, "--epsilon", "1", "--cap-epsilon", "4", "-q", rows="few.csv")
+    refused = release(run, town, "--epsilon", "1", code=1)
     assert "needs 2 for 6 rows; spent 4 of 4, nothing was released; release fewer rows" in refused.stderr
-    other = release(run, town, "--epsilon", "1", "--cap-epsilon", "6", "--resume", code=2)
+    other = release(run, town, "--epsilon", "1", "--cap-epsilon", "6", code=2)
     assert '--cap-epsilon: got 6; expected 4, the cap of "a", which stays for all of its queries\n' in other.stderr
     told = run("account", town / "ledger.db").stdout
     assert told.count("capped: no release takes the sum of epsilons of all queries above 4") == 2
 
 
-def test_who_resumes_without_a_ledger_is_told(run, town):
-    """A mistyped name would answer everybody once more; the first run of a job may well say --resume."""
-    said = release(run, town, "--epsilon", "1", "--resume")
-    assert "--resume: there is no ledger ledger.db yet, so nobody is continued" in said.stderr
-    said = release(run, town, "--epsilon", "1", "--resume")
-    assert "there is no ledger" not in said.stderr
+def test_who_names_a_ledger_that_is_not_there_is_told(run, town):
+    """A mistyped name would answer everybody once more; the first run of a job may well name a new one."""
+    said = release(run, town, "--epsilon", "1")
+    assert "note: new ledger ledger.db: nobody in it has an account yet" in said.stderr
+    said = release(run, town, "--epsilon", "1")
+    assert "new ledger" not in said.stderr
 
 
 def test_a_check_reads_all_choices_from_the_statement(run, town):
     release(run, town, "--epsilon", "1/3", "-q")
-    public = ("--model", town / "model.npz", "--policy", town / "policy.json")
-    assert "nothing is wrong" in run("check-release", town / "out.csv", *public, code=5).stdout
-    statement = town / "elsewhere.json"
-    (town / "out.csv.privacy.json").rename(statement)
-    assert "no privacy statement" in run("check-release", town / "out.csv", *public, code=5).stdout
-    said = run("check-release", town / "out.csv", *public, "--statement", statement, code=5).stdout
-    assert "nothing is wrong" in said and "no privacy statement" not in said
+    assert "nothing is wrong" in run("check-release", town / "out").stdout
+    shutil.rmtree(town / "out.owner")
+    assert "nothing is wrong" in run("check-release", town / "out", code=5).stdout
+    (town / "out" / "released.csv.privacy.json").unlink()
+    convicted = run("check-release", town / "out", code=1).stdout
+    assert "no privacy statement" in convicted
+    assert "wrong: folder: released.csv.privacy.json, which is missing" in convicted
 
 
 def test_what_was_spent_is_never_more_than_what_there_is(run, town):
@@ -210,8 +211,7 @@ def test_what_was_spent_is_never_more_than_what_there_is(run, town):
 
 def test_an_event_after_the_last_answer_is_said_to_be(run, town):
     release(run, town, "--epsilon", "1", "-q")
-    public = ("--model", town / "model.npz", "--policy", town / "policy.json")
-    told = run("leakage", town / "out.csv", *public, "--event", "4", "--from", 60, "--to", 61)
+    told = run("read", town / "out", "--event", "4", "--from", 60, "--to", 61)
     assert "the event begins after the last published step" in told.stderr
-    near = run("leakage", town / "out.csv", *public, "--event", "4", "--from", 2, "--to", 3)
+    near = run("read", town / "out" / "released.csv", "--event", "4", "--from", 2, "--to", 3)
     assert "after the last published step" not in near.stderr

@@ -38,28 +38,28 @@ def plan(folder, run):
     return json.loads((folder / "plan.json").read_text())
 
 
-def release(run, *more, code=0, out="released.parquet", ledger="ledger.db"):
-    return run("release", "walks.csv", *PUBLIC, "-o", out, "--ledger", ledger, *more, code=code)
+def release(run, *more, code=0, out="released", ledger="ledger.db"):
+    files = ("-o", out, "--format", "parquet", "--ledger", ledger)
+    return run("release", "walks.csv", *PUBLIC, *files, *more, code=code)
 
 
 @pytest.mark.slow
 def test_a_plan_is_released_stated_audited_smoothed_reported_and_resumed(folder, plan, run, one_json):
     told = one_json(release(run, "--plan", "plan.json", "--json"))
-    rows = pq.read_table("released.parquet").to_pylist()
+    rows = pq.read_table("released/released.parquet").to_pylist()
     assert told["released"] == 6 and told["not_asked"] == 30 and len(rows) == 36
     assert {row["step"] for row in rows if row["plan"]} == {int(t) for t in plan["schedule"]["at"].split(",")}
     assert [row for row in rows if (row["z_0"] is None) != (row["plan"] is None)] == []
-    statement = json.loads((folder / "released.parquet.privacy.json").read_text())
+    statement = json.loads((folder / "released" / "released.parquet.privacy.json").read_text())
     assert statement["schedule"]["at"] == plan["schedule"]["at"] and statement["schedule"]["not_asked"] == 30
     assert statement["sequence"]["total"] == "4" and statement["epsilon"] == "2"
-    audit = ("check-release", "released.parquet", *PUBLIC)
-    assert "nothing is wrong" in run(*audit, "--ledger", "ledger.db").stdout
-    run("smooth", "released.parquet", *PUBLIC, "-o", "smoothed.parquet")
+    assert "nothing is wrong" in run("check-release", "released").stdout
+    run("read", "released", "--estimates", "-o", "smoothed.parquet")
     smoothed = pq.read_table("smoothed.parquet").to_pylist()
     assert [(row["user"], row["step"]) for row in smoothed] == [(row["user"], row["step"]) for row in rows]
-    run("report", "released.parquet", *PUBLIC, "-o", "report.html")
-    release(run, "--plan", "plan.json", "--resume")
-    assert pq.read_table("released.parquet").to_pylist() == rows
+    run("report", "released", "-o", "report.html")
+    release(run, "--plan", "plan.json")
+    assert pq.read_table("released/released.parquet").to_pylist() == rows
 
 
 def test_rows_after_the_sequence_of_a_plan_are_told(folder, run):
@@ -68,47 +68,34 @@ def test_rows_after_the_sequence_of_a_plan_are_told(folder, run):
     for steps, says in ((8, True), (12, False)):
         run("plan", "model.npz", "--policy", "radius.json", "--path-epsilon", 4, "--steps", steps, "--epsilon", 2,
             "-o", f"plan{steps}.json", *QUICK)  # fmt: skip
-        said = release(run, "--plan", f"plan{steps}.json", out=f"r{steps}.csv", ledger=f"l{steps}.db").stderr
+        said = release(run, "--plan", f"plan{steps}.json", out=f"r{steps}", ledger=f"l{steps}.db").stderr
         assert (f"note: {told}" in said) == says
 
 
 def test_csv_and_lines_are_audited_too(folder, plan, run):
-    release(run, "--plan", "plan.json", out="released.csv")
-    assert "nothing is wrong" in run("check-release", "released.csv", *PUBLIC, "--ledger", "ledger.db").stdout
+    release(run, "--plan", "plan.json", "--format", "csv")
+    assert "nothing is wrong" in run("check-release", "released/released.csv").stdout
     lines = [
         json.dumps({"user": "a", "t": f"2024-05-06T08:{5 * k:02d}:00Z", "lat": 50.01, "lon": 10.02}) for k in range(12)
     ]
-    stream = (
-        "release",
-        "-",
-        *PUBLIC,
-        "--plan",
-        "plan.json",
-        "--ledger",
-        "stream.db",
-        "--statement",
-        "lines.privacy.json",
-    )
+    stream = ("release", "-", *PUBLIC, "--plan", "plan.json", "--ledger", "stream.db", "-o", "lines")
     said = run(*stream, input="\n".join(lines))
-    (folder / "lines.jsonl").write_text(said.stdout)
     told = [json.loads(line) for line in said.stdout.splitlines()]
     assert len(told) == 12 and sum(row["plan"] is not None for row in told) == 2
     assert "10 lines not asked by the schedule" in said.stderr
-    stated = ("--statement", "lines.privacy.json", "--ledger", "stream.db")
-    assert "nothing is wrong" in run("check-release", "lines.jsonl", *PUBLIC, *stated).stdout
+    assert "nothing is wrong" in run("check-release", "lines").stdout
 
 
 @pytest.mark.parametrize("kind", ["planned", "paced"])
 def test_a_schedule_is_planned_by_the_release_itself_and_kept_by_the_ledger(folder, run, kind):
     asked = ("--path-epsilon", 4, "--steps", 12, "--schedule", kind, "--epsilon", 2)
     release(run, *asked)
-    rows = pq.read_table("released.parquet").to_pylist()
+    rows = pq.read_table("released/released.parquet").to_pylist()
     assert 0 < sum(row["plan"] is not None for row in rows) <= 6 and len(rows) == 36
-    release(run, *asked, "--resume")
-    assert pq.read_table("released.parquet").to_pylist() == rows
-    audit = ("check-release", "released.parquet", *PUBLIC, "--ledger", "ledger.db")
-    assert "nothing is wrong" in run(*audit).stdout
-    again = release(run, "--path-epsilon", 4, "--steps", 12, "--epsilon", 2, "--resume", code=2)
+    release(run, *asked)
+    assert pq.read_table("released/released.parquet").to_pylist() == rows
+    assert "nothing is wrong" in run("check-release", "released").stdout
+    again = release(run, "--path-epsilon", 4, "--steps", 12, "--epsilon", 2, code=2)
     assert "schedule" in again.stderr and "Traceback" not in again.stderr
 
 
@@ -129,11 +116,11 @@ def test_a_schedule_is_planned_by_the_release_itself_and_kept_by_the_ledger(fold
 def test_what_cannot_be_is_refused_in_one_line_with_nothing_spent(folder, plan, run, options, said):
     failed = release(run, *options, code=2)
     assert said in failed.stderr and len(failed.stderr.strip().splitlines()) == 1
-    assert not (folder / "ledger.db").exists() and not (folder / "released.parquet").exists()
+    assert not (folder / "ledger.db").exists() and not (folder / "released" / "released.parquet").exists()
 
 
 def test_a_plan_for_another_policy_is_refused(folder, plan, run):
-    more = ("--plan", "plan.json", "-o", "r.parquet", "--ledger", "l.db")
+    more = ("--plan", "plan.json", "-o", "r", "--ledger", "l.db")
     failed = run("release", "walks.csv", "--model", "model.npz", "--policy", "complete.json", *more, code=2)
     assert "a plan made for another policy" in failed.stderr
 
@@ -160,7 +147,7 @@ def test_a_dry_run_of_a_paced_schedule_says_at_most(folder, run, one_json, over)
 
 def test_the_summary_tells_both_bounds_what_is_found_and_what_is_spent(folder, plan, run):
     released = release(run, "--plan", "plan.json")
-    rows = [line for line in released.stderr.splitlines() if line and not line.startswith("warning")]
+    rows = [line for line in released.stderr.splitlines() if line and not line.startswith(("warning", "note"))]
     labels = [line[:13].strip() for line in rows if line[:13].strip()]
     assert labels[:6] == ["verdict", "published", "found", "guaranteed", "spent", "not protected"]
     said = " ".join(" ".join(rows).split())
@@ -169,7 +156,7 @@ def test_the_summary_tells_both_bounds_what_is_found_and_what_is_spent(folder, p
     assert "both answers of 12 steps: at least 1 in 56 doubt between two ways that look alike" in said
     assert f"{plan['without']:,.0f}"[:3] in said and "misses somebody's" in said
     assert "at most 4 of 4 in 12 steps for each person" in said and "next" in labels
-    assert "sum" not in said
+    assert "sum" not in said.replace(str(folder), "")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +188,7 @@ def test_without_a_plan_it_is_said_who_computes_what_is_found(folder, run, one_j
     said = " ".join(released.stderr.split())
     unknown = "What a reader finds is not known: dphmm report computes it for these rows."
     assert f"verdict No limit is set. {unknown}" in said
-    told = one_json(release(run, "--epsilon", 1, "--json", out="j.csv", ledger="j.db"))
+    told = one_json(release(run, "--epsilon", 1, "--json", out="j", ledger="j.db"))
     assert told["found"] is None and told["verdict"]["rules"] == ["unlimited", "unknown"]
     assert "spent epsilon 12 so far, for the person with most answers (by this file); no limit is set" in said
 
@@ -214,8 +201,15 @@ def test_what_is_said_does_not_depend_on_where_people_are(folder, plan, run):
     said = []
     for name, text in (("a", lines), ("b", moved)):
         (folder / "walks.csv").write_text("\n".join(text) + "\n")
-        said.append(release(run, "--plan", "plan.json", out=f"{name}.csv", ledger=f"{name}.db").stderr)
-    assert said[0] == said[1].replace("b.csv", "a.csv").replace("b.db", "a.db")
+        said.append(release(run, "--plan", "plan.json", out=name, ledger=f"{name}.db").stderr)
+    for there, here in {
+        "b.db": "a.db",
+        " b, which": " a, which",
+        "b.owner": "a.owner",
+        "report b\n": "report a\n",
+    }.items():
+        said[1] = said[1].replace(there, here)
+    assert said[0] == said[1]
 
 
 def test_a_stream_says_its_schedule_first(folder, plan, run):
@@ -246,7 +240,7 @@ def test_a_release_that_answers_nobody_says_why(folder, plan, run):
     (folder / "walks.csv").write_text("\n".join([header, *firsts.values()]) + "\n")
     told = release(run, "--plan", "plan.json", "--no-check", code=3)
     assert "no answer was published: no row lies at a step that the schedule asks" in told.stderr
-    assert "no answer was published" not in release(run, "--epsilon", 1, out="b.parquet", ledger="b.db").stderr
+    assert "no answer was published" not in release(run, "--epsilon", 1, out="b", ledger="b.db").stderr
 
 
 def test_a_release_that_leaves_people_out_exits_3_and_says_how_many(folder, plan, run, one_json):
@@ -257,7 +251,7 @@ def test_a_release_that_leaves_people_out_exits_3_and_says_how_many(folder, plan
     assert rows[0].startswith("u1,")
     told = release(run, "--plan", "plan.json", "--json", code=3)
     assert one_json(told)["people_without_an_answer"] == 1 and "1 of 3 people have no answer" in told.stderr
-    asked = release(run, "--epsilon", 1, "--json", out="b.parquet", ledger="b.db")
+    asked = release(run, "--epsilon", 1, "--json", out="b", ledger="b.db")
     assert one_json(asked)["people_without_an_answer"] == 0
 
 
@@ -267,6 +261,6 @@ def test_a_release_plans_nothing_by_itself_that_is_no_advice(folder, run, monkey
     monkeypatch.setattr("dphmm.choose.planning.not_advised", lambda *_: ("it finds everybody",))
     refused = release(run, *options, code=1).stderr
     assert "no schedule that was tried is advised: it finds everybody; a smaller total" in refused
-    assert not (folder / "released.parquet").exists() and not (folder / "ledger.db").exists()
+    assert not (folder / "released" / "released.parquet").exists() and not (folder / "ledger.db").exists()
     named = release(run, *options, "--epsilon", 6).stderr
     assert "warning: not advised: one answer leaves less than 1 in 20 doubt" in named

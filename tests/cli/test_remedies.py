@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from time import sleep
 
 import pytest
@@ -80,35 +81,48 @@ POLICY, MODEL = "a policy, as dphmm policy writes it", "a model, as dphmm fit or
         ({"model": "nope.npz"}, f"--model: got nope.npz; expected an existing model file: {MODEL}"),
         ({"model": "broken.json"}, "--model broken.json: got a file that cannot be read as a model; "
          "expected a model file written by dphmm fit"),
-        ({"truth": "nope.csv"}, "--truth: got nope.csv; expected a file that exists (No such file or directory): "
-         "the trajectories, as they were released"),
         ({"model": "twice.json", "policy": "twice.json"}, "--model or --policy twice.json: got a file that cannot be "
          "read as a model; expected a model file written by dphmm fit"),
     ],
 )  # fmt: skip
-def test_an_error_of_a_file_names_the_option_the_value_and_what_to_do(
-    town, released, tmp_path, monkeypatch, run, given, told
-):
+def test_an_error_of_a_file_names_the_option_the_value_and_what_to_do(town, tmp_path, monkeypatch, run, given, told):
     monkeypatch.chdir(tmp_path)
-    for path in (town / "model.npz", town / "radius.json", released / "released.csv"):
+    for path in (town / "model.npz", town / "radius.json", town / "walks.csv"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    (tmp_path / "released.csv.privacy.json").write_bytes((released / "released.csv.privacy.json").read_bytes())
     (tmp_path / "broken.json").write_text('{"a": ')
     (tmp_path / "twice.json").write_text("{}")
-    words = {"model": "model.npz", "policy": "radius.json"} | given
+    words = {"model": "model.npz", "policy": "radius.json", "epsilon": "1"} | given
     options = [word for name, value in words.items() for word in (f"--{name}", value)]
-    commands = [("report", "released.csv", "-o", "r.html"), ("check-release", "released.csv")]
-    for command in commands[: 1 if "truth" in given else 2]:
+    for command in (("verify",), ("release", "walks.csv", "-o", "out")):
         assert run(*command, *options, code=2).stderr == f"error: {told}\n"
 
 
-def test_a_file_without_its_statement_is_told_how_to_get_it_back(town, released, tmp_path, run):
-    (tmp_path / "bare.csv").write_bytes((released / "released.csv").read_bytes())
-    told = run("report", tmp_path / "bare.csv", "--model", town / "model.npz", "-o", tmp_path / "r.html", code=2).stderr
+def test_an_error_of_the_truth_names_it_and_what_to_do(released, tmp_path, run):
+    told = run("report", released / "released", "-o", tmp_path / "r.html", "--truth", "nope.csv", code=2).stderr
     assert told == (
-        "error: RELEASED: got bare.csv without its privacy statement bare.csv.privacy.json beside it; expected both: "
-        "put the statement back beside the file, or write both again with dphmm release --resume\n"
+        "error: --truth: got nope.csv; expected a file that exists (No such file or directory): "
+        "the trajectories, as they were released\n"
     )
+
+
+def test_a_folder_without_its_statement_is_told_how_to_get_it_back(released, tmp_path, run):
+    shutil.copytree(released / "released", tmp_path / "bare")
+    (tmp_path / "bare" / "released.csv.privacy.json").unlink()
+    told = run("report", tmp_path / "bare", "-o", tmp_path / "r.html", code=2).stderr
+    assert told == (
+        "error: OUT: got released.csv without its privacy statement released.csv.privacy.json beside it; expected "
+        "both: put the statement back beside the file, or write the folder again with dphmm release\n"
+    )
+
+
+def test_what_is_no_folder_of_a_release_is_told_what_would_be(released, tmp_path, run):
+    shutil.copy(released / "released" / "released.csv", tmp_path / "alone.csv")
+    for place, what in ((tmp_path / "none", "does not exist"), (tmp_path, "is no folder of a release")):
+        told = run("report", place, code=2).stderr
+        assert told.startswith("error: OUT: got ") and told.endswith(
+            f", which {what}; expected the folder that dphmm release wrote (-o)\n"
+        )
+    assert "alone.csv, which is no folder of a release" in run("report", tmp_path / "alone.csv", code=2).stderr
 
 
 def test_a_long_path_keeps_the_name_of_its_file(town, tmp_path, run):
@@ -140,11 +154,11 @@ def test_exposed_states_say_whether_they_are_joined(tmp_path, run):
         "remedy where it lowers the error, as dphmm plan --details says: dphmm policy ... --merge-lonely\n"
         in found.stderr
     )
-    told = run("audit", "--model", *files, "--epsilon", 1).stdout
+    told = run("verify", "--model", *files, "--epsilon", 1).stdout
     assert "0 states are exposed after those without an edge were joined" in told
 
 
-@pytest.mark.parametrize("command", ["release", "plan", "smooth", "policy", "audit"])
+@pytest.mark.parametrize("command", ["release", "plan", "read", "policy", "verify"])
 def test_an_interrupt_speaks_of_a_ledger_only_where_there_is_one(monkeypatch, command):
     import click
 
@@ -157,7 +171,7 @@ def test_an_interrupt_speaks_of_a_ledger_only_where_there_is_one(monkeypatch, co
     result = CliRunner().invoke(app, [command])
     assert result.exit_code == 130 and result.stderr.startswith("interrupted: ")
     assert ("ledger" in result.stderr) is (command == "release")
-    assert ("writes no file" in result.stderr) is (command == "audit")
+    assert ("writes no file" in result.stderr) is (command == "verify")
 
 
 def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch, capsys):
@@ -177,13 +191,18 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch,
 def test_commands_name_their_stages(town, released, tmp_path, run, monkeypatch):
     named = []
     monkeypatch.setattr(console_module.Lines, "stage", lambda work, name: named.append(f"{work.label}: {name}"))
-    files = ("--model", town / "model.npz", "--policy", town / "radius.json")
-    run("report", released / "released.csv", *files, "-o", tmp_path / "r.html")
+    run("report", released / "released", "-o", tmp_path / "r.html")
     stages = ["smoothing the answers", "finding what is expected", "drawing the page"]
     assert named == [f"report: {stage}" for stage in stages]
     named.clear()
-    run("audit", *files, "--released", released / "released.csv", "--truth", town / "walks.csv")
-    assert named == [f"audit: {name}" for name in ("plans of the steps", "attacks with the truth")]
+    run("report", released / "released", "-o", tmp_path / "r.owner.html", "--truth", town / "walks.csv")
+    assert named == [f"report: {stage}" for stage in (*stages[:2], "attacks with the truth", stages[2])]
+    named.clear()
+    run("check-release", released / "released")
+    assert named == ["check-release: plans and rows"]
+    named.clear()
+    run("verify", "--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1", "--draws", "9")
+    assert named == [f"verify: {name}" for name in ("plans of the steps", "draws of the sampler")]
 
 
 @pytest.mark.parametrize("places", ["50.005,10.005", "50.030,10.050"])

@@ -1,4 +1,4 @@
-"""dphmm report: one page from a released file and what it was made with, or one line that says what does not fit.
+"""dphmm report: one page from the folder of a release, or one line that says what does not fit.
 
 Fails where the page of another model, policy, ledger, truth or file is made all the same, where a refusal leaves a
 file, where an option is not handed on, or where the truth reaches a page, a figure or a message unasked.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sqlite3
 from hashlib import sha256
 
 import pandas as pd
@@ -17,20 +16,21 @@ import pytest
 from click.testing import CliRunner
 
 from cli.conftest import altered
+from commands import as_parquet, edited
 from dphmm.cli.app import app
 from dphmm.report import assembling
 from dphmm.statement.story import ANSWERS
-from dphmm.storage.tables import read_table, write_table
 
 pytestmark = pytest.mark.usefixtures("few_invented_people")
 
 
 @pytest.fixture(scope="module")
-def of(town):
-    """The arguments of a report: of(folder, out, *more)."""
+def of():
+    """The arguments of a report: of(folder, out, *more), by the folder's own facts."""
 
-    def arguments(folder, out, *more, model="model.npz", name="released.csv"):
-        return ["report", folder / name, "--model", town / model, "-o", out, *more]
+    def arguments(folder, out, *more, ledger=False):
+        alone = [] if ledger or "--truth" in more else ["--no-ledger"]
+        return ["report", folder / "released", "-o", out, *alone, *more]
 
     return arguments
 
@@ -60,12 +60,9 @@ def test_a_page_and_what_is_said_of_it(released, of, tmp_path, run, one_json):
 
 @pytest.mark.slow
 def test_csv_and_parquet_give_the_same_data(released, of, tmp_path, run):
-    table = read_table(released / "released.csv", text=("user", "plan"))
-    statement = (released / "released.csv.privacy.json").read_text()
-    write_table(tmp_path / "released.parquet", table)
-    (tmp_path / "released.parquet.privacy.json").write_text(statement)
+    as_parquet(released / "released", tmp_path / "released")
     run(*of(released, tmp_path / "a.html"))
-    result = run(*of(tmp_path, tmp_path / "b.html", "-q", name="released.parquet"))
+    result = run(*of(tmp_path, tmp_path / "b.html", "-q"))
     assert result.stderr == "warning: released.parquet was changed since released.parquet.privacy.json was written\n"
     assert data_of(tmp_path / "a.html") == data_of(tmp_path / "b.html")
     assert "was changed since" in (tmp_path / "b.html").read_text()
@@ -74,7 +71,7 @@ def test_csv_and_parquet_give_the_same_data(released, of, tmp_path, run):
 @pytest.mark.slow
 def test_a_ledger_confirms_the_rows_and_changes_no_figure(released, of, tmp_path, run):
     run(*of(released, tmp_path / "a.html"))
-    run(*of(released, tmp_path / "b.html", "--ledger", released / "ledger.db"))
+    run(*of(released, tmp_path / "b.html", ledger=True))
     alone = "Of this file alone: the ledger counts all files together."
     stored = "All files and queries of the ledger count."
     bar = ' <span class="kind">budget: all files of the ledger</span>'
@@ -133,17 +130,41 @@ def test_a_page_says_whom_it_has_no_room_for(released, of, tmp_path, run, monkey
 
 
 @pytest.mark.slow
-def test_the_policy_is_given_or_as_the_statement_says(released, town, of, tmp_path, run, one_json):
-    run(*of(released, tmp_path / "a.html"))
-    run(*of(released, tmp_path / "b.html", "--policy", town / "radius.json"))
-    assert (tmp_path / "a.html").read_text() == (tmp_path / "b.html").read_text()
-    folder = altered(released, tmp_path / "hashed", lambda t, s: s["policy"].update(parameters=None))
-    told = one_json(run(*of(folder, tmp_path / "c.html", "--json", "-q")))
-    assert told["plans"] is None and told["found"] is None
-    assert "levels" not in data_of(tmp_path / "c.html")["people"][0]
-    text = (tmp_path / "c.html").read_text()
-    assert "The policy was not given" in text and "What a reader finds is not known: give the policy" in text
-    assert "a reader believes: 50" not in text and "indistinguishability set" not in text
+def test_it_lies_in_the_folder_and_the_truth_s_in_the_owner_s(released, town, tmp_path, run):
+    shutil.copytree(released, tmp_path / "own")
+    folder = tmp_path / "own" / "released"
+    for _ in range(2):
+        run("report", folder / "released.csv", "-q")
+        run("report", folder, "--truth", town / "walks.csv", "-q")
+    assert "OWNER ONLY" not in (folder / "report.html").read_text()
+    page = tmp_path / "own" / "released.owner" / "report.owner.html"
+    assert page.stat().st_mode & 0o077 == 0 and not (folder / page.name).exists()
+    assert "nothing is wrong" in run("check-release", folder).stdout
+
+
+@pytest.mark.slow
+def test_attacks_are_for_the_owner_and_have_a_unit(released, town, site, of, tmp_path, run, release_of, one_json):
+    arguments = of(released, tmp_path / "r.owner.html", "--truth", town / "walks.csv", "--force")
+    lines = run(*arguments).stderr.splitlines()
+    attacks = [line for line in lines if "expected error" in line]
+    assert len(attacks) == 5 and all(re.search(r"expected error [0-9,.]+ m[ ,]", line) for line in attacks)
+    assert any("owner alone" in line for line in lines) and any("smoother" in line for line in lines)
+    found = one_json(run(*arguments, "--json", "-q"))["attacks"]
+    assert found["prior"]["unit"] == "m" and 0 < found["tracker"]["overall"]["probability"] < 1
+    assert "attacks" not in one_json(run(*of(released, tmp_path / "r.html", "--json", "-q")))
+    run(*release_of(site, tmp_path, rows="visits.csv", policy="complete.json"))
+    named = run(*of(tmp_path, tmp_path / "s.owner.html", "--truth", site / "visits.csv")).stderr
+    assert named.count(" answer units") >= 5
+
+
+def test_truth_of_other_states_is_not_attacked(run, site, of, tmp_path, release_of):
+    """Nothing is measured of nothing, and no mean of nothing is warned of."""
+    run(*release_of(site, tmp_path, rows="visits.csv", policy="complete.json"))
+    walks = (site / "visits.csv").read_text().replace("alpha", "one").replace("beta", "two")
+    (tmp_path / "other.csv").write_text(walks.replace("gamma", "three").replace("delta", "four"))
+    result = run(*of(tmp_path, tmp_path / "r.owner.html", "--truth", tmp_path / "other.csv", "-q"))
+    assert "warning: no row of --truth is in a state of the model: there is nothing to attack\n" in result.stderr
+    assert "nan" not in result.stderr and "adversar" not in result.stderr
 
 
 @pytest.mark.slow
@@ -187,7 +208,7 @@ def test_a_truth_that_is_worse_than_no_file_is_asked_about(released, town, of, t
 
 
 REFUSED = {
-    "a missing column": (lambda t, s: t.drop(columns="z_1"), "RELEASED: got a table without the column 'z_1'"),
+    "a missing column": (lambda t, s: t.drop(columns="z_1"), "OUT: got a table without the column 'z_1'"),
     "one column more": (lambda t, s: t.assign(truth="x0y0"), "columns that no release has: truth"),
     "an answer off the lattice": (
         lambda t, s: t.assign(z_0="0.123"),
@@ -204,8 +225,14 @@ REFUSED = {
         ),
         "got an answer drawn under plan",
     ),
-    "another model": (lambda t, s: s["model"].update(sha256="0" * 64), "--model: got model.npz (sha256 "),
-    "another space": (lambda t, s: s["space"].update(sha256="0" * 64), "--model: got another space than"),
+    "another model": (
+        lambda t, s: s["model"].update(sha256="0" * 64),
+        "OUT: got released, which has another model",
+    ),
+    "another space": (
+        lambda t, s: s["space"].update(sha256="0" * 64),
+        "OUT: got released, which has another space",
+    ),
     "another epsilon": (lambda t, s: s.update(epsilon="2"), "epsilon: another one: user 'u1', step 1"),
     "another epsilon, in every row": (
         lambda t, s: s.update(epsilon="2") or s["totals"].update(epsilon_sum="24") or t.assign(epsilon="2.0"),
@@ -231,26 +258,18 @@ def test_a_file_that_does_not_fit_is_refused(name, released, of, tmp_path, run):
 
 
 def test_what_lies_beside_it_must_belong_to_it(released, town, site, of, tmp_path, run):
-    (tmp_path / "empty.db").touch()
-    shutil.copy(released / "ledger.db", tmp_path / "other.db")
-    with sqlite3.connect(tmp_path / "other.db") as opened:
-        tables = [row[0] for row in opened.execute("select name from sqlite_master where type = 'table'")]
-    assert tables
     walks = pd.read_csv(town / "walks.csv")
     walks[walks.user != "u2"].to_csv(tmp_path / "fewer.csv", index=False)
     for option, file, message in (
-        ("--ledger", tmp_path / "none.db", "--ledger: got"),
-        ("--ledger", tmp_path / "empty.db", "--ledger: got"),
-        ("--backdrop", released / "released.csv", "--backdrop: got a file that is no JSON"),
+        ("--backdrop", released / "released" / "released.csv", "--backdrop: got a file that is no JSON"),
         ("--backdrop", tmp_path / "none.json", "--backdrop: got"),
         ("--truth", tmp_path / "fewer.csv", "--truth: got no row for 12 of 36 released rows"),
+        ("--truth", tmp_path / "none.csv", "--truth: got"),
         (
             "--truth",
             site / "visits.csv",
             "visits.csv: got 0 rows that can be read of 90; expected rows (90 invalid_state)",
         ),
-        ("--policy", town / "complete.json", "--policy: got another policy than"),
-        ("--policy", site / "complete.json", "policy: got complete.json, made for another model's states"),
         ("--user", "nobody", "--user: got 'nobody'; expected a user of the released file, such as 'u1'"),
     ):
         result = run(*of(released, tmp_path / "report.html", option, file), code=2)
@@ -258,11 +277,32 @@ def test_what_lies_beside_it_must_belong_to_it(released, town, site, of, tmp_pat
         assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.parametrize("other", ["radius", "complete"])
+def test_another_policy_in_the_folder_is_refused(other, released, town, site, of, tmp_path, run):
+    shutil.copytree(released / "released", tmp_path / "released")
+    policy = (site if other == "complete" else town) / "complete.json"
+    edited(tmp_path / "released", "policy.json", policy.read_text())
+    result = run(*of(tmp_path, tmp_path / "report.html"), code=2)
+    told = {"radius": "OUT: got released, which has another policy", "complete": "policy"}[other]
+    assert result.stderr.count("\n") == 1 and told in result.stderr and not (tmp_path / "report.html").exists()
+
+
 def test_the_ledger_of_another_release_is_refused(released, town, of, tmp_path, run, release_of):
+    """As is one that is not there, an empty one, and the own one where it does not hold the rows."""
+    shutil.copytree(released, tmp_path / "moved")
+    page = of(tmp_path / "moved", tmp_path / "report.html", ledger=True)
+    ledger = tmp_path / "moved" / "ledger.db"
+    ledger.unlink()
+    assert "--ledger: got" in run(*page, code=2).stderr
+    ledger.touch()
+    assert "--ledger: got" in run(*page, code=2).stderr
     run(*release_of(town, tmp_path))
-    result = run(*of(released, tmp_path / "report.html", "--ledger", tmp_path / "ledger.db"), code=2)
+    shutil.copy(tmp_path / "ledger.db", ledger)
+    result = run(*page, code=2)
     told = r"error: statement: got .*, and ledger: not those of: user 'u1', step \d+, .*; expected a released file .*\n"
     assert re.fullmatch(told, result.stderr)
+    shutil.copy(tmp_path / "ledger.db.owner" / "key", tmp_path / "moved" / "ledger.db.owner" / "key")
+    assert "which is another ledger" in run(*page, code=2).stderr and not (tmp_path / "report.html").exists()
 
 
 def test_outputs_are_not_replaced_unasked(released, town, of, tmp_path, run):
@@ -270,9 +310,9 @@ def test_outputs_are_not_replaced_unasked(released, town, of, tmp_path, run):
     run(*of(released, out))
     before = out.read_bytes()
     assert "--force" in run(*of(released, out), code=2).stderr
-    for path in (released / "released.csv", town / "model.npz", released / "ledger.db"):
+    for path in (released / "released" / "released.csv", town / "model.npz", released / "ledger.db"):
         kept = path.read_bytes()
-        assert run(*of(released, path, "--force", "--ledger", released / "ledger.db"), code=2).stderr.count("\n") == 1
+        assert run(*of(released, path, "--force", ledger=True), code=2).stderr.count("\n") == 1
         assert path.read_bytes() == kept
     assert "-o: got" in run(*of(released, tmp_path / "report.pdf"), code=2).stderr
     (tmp_path / "taken").touch()
@@ -318,7 +358,7 @@ def test_the_page_tells_what_the_sequence_promises(released, of, tmp_path, run, 
     run(*arguments)
     page = (tmp_path / "report.html").read_text()
     assert "Over the whole sequence of 12 steps two neighbouring paths lose at most 12." in page
-    path = tmp_path / "released.csv.privacy.json"
+    path = tmp_path / "released" / "released.csv.privacy.json"
     whole = json.loads(path.read_text())
     path.write_text(json.dumps(whole | {"sequence": whole["sequence"] | {"total": "11"}}))
     assert "promise: 12 steps: 12, more than 11" in run(*arguments, "--force", code=2).stderr
@@ -335,7 +375,7 @@ def test_the_page_counts_answers_and_not_the_rows_that_were_not_asked(of, tmp_pa
     schedule = ("--path-epsilon", "4", "--steps", "12", "--schedule", "planned")
     arguments = [one for one in release_of(town, tmp_path) if one not in ("--epsilon", "1")]
     run(*arguments, *schedule)
-    asked = int(pd.read_csv(tmp_path / "released.csv").plan.notna().sum())
+    asked = int(pd.read_csv(tmp_path / "released" / "released.csv").plan.notna().sum())
     run(*of(tmp_path, tmp_path / "report.html"))
     text = (tmp_path / "report.html").read_text()
     assert 0 < asked < 36 and f"{asked} answers." in text and f"other {36 - asked} rows have no answer" in text

@@ -1,4 +1,4 @@
-"""Interrupted releases: what was committed stays, --resume continues, each row is released once."""
+"""Interrupted releases: what was committed stays, the same command continues, each row is released once."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from dphmm.statement.files import load_statement
 from dphmm.storage import released, tables
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.sqlite import SqliteLedger
+from dphmm.storage.release_folder import ReleaseFolder
 from dphmm.storage.released import last_answers
 
 # Kills or interrupts itself right after the third commit of five releases.
@@ -68,19 +69,20 @@ def test_stopped_between_commits_and_resumed(town, tmp_path, run, release_of, ro
     done = stopped_by(number, arguments)
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
-    assert not (tmp_path / "released.csv").exists()
+    assert not (tmp_path / "released" / "released.csv").exists()
     before = stored_answers(tmp_path / "ledger.db")
     assert len(before) == 15
     if code > 0:
-        limit, warned, told = done.stderr.splitlines()
+        limit, new, warned, told = done.stderr.splitlines()
         assert limit.startswith("No limit is set") and warned.startswith("note: the model")
-        assert "--resume" in told
-    run(*arguments, code=2)
+        assert new == "note: new ledger ledger.db: nobody in it has an account yet"
+        assert told.endswith("; the same command continues after them")
+    assert "--new" in run(*arguments, "--new", code=2).stderr
     assert stored_answers(tmp_path / "ledger.db") == before
-    run(*arguments, "--resume")
+    run(*arguments)
     after = stored_answers(tmp_path / "ledger.db")
     assert {key: after[key] for key in before} == before
-    rows = rows_of(tmp_path / "released.csv")
+    rows = rows_of(tmp_path / "released" / "released.csv")
     keys = [(row["user"], int(row["step"])) for row in rows]
     assert keys == [(user, step) for user in ("u1", "u2", "u3") for step in range(1, 13)]
     published = {
@@ -124,7 +126,7 @@ def test_interrupted_after_a_commit_it_tells_what_this_run_stored(town, tmp_path
     first = run(*release_of(town, tmp_path), code=130)
     stored = len(stored_answers(tmp_path / "ledger.db"))
     assert f"interrupted: {stored} releases of this run are stored in ledger.db" in first.stderr
-    again = run(*release_of(town, tmp_path), "--resume", code=130)
+    again = run(*release_of(town, tmp_path), code=130)
     more = len(stored_answers(tmp_path / "ledger.db")) - stored
     assert stored > 0 and more > 0 and f"interrupted: {more} releases of this run are stored" in again.stderr
 
@@ -132,12 +134,12 @@ def test_interrupted_after_a_commit_it_tells_what_this_run_stored(town, tmp_path
 def test_a_finished_release_resumed_is_the_same_file_and_costs_nothing(town, tmp_path, run, release_of):
     arguments = release_of(town, tmp_path)
     run(*arguments)
-    first = (tmp_path / "released.csv").read_bytes()
-    run(*arguments, code=2)
-    assert "noun: got 'Two'; expected one word" in run(*arguments, "--resume", "--noun", "Two", code=2).stderr
-    assert " vessels, at every step" in run(*arguments, "--resume", "--noun", "vessel").stderr
-    assert load_statement(tmp_path / "released.csv").subjects.noun == "vessel"
-    assert (tmp_path / "released.csv").read_bytes() == first
+    first = (tmp_path / "released" / "released.csv").read_bytes()
+    run(*arguments, "--new", code=2)
+    assert "noun: got 'Two'; expected one word" in run(*arguments, "--noun", "Two", code=2).stderr
+    assert " vessels, at every step" in run(*arguments, "--noun", "vessel").stderr
+    assert load_statement(tmp_path / "released" / "released.csv").subjects.noun == "vessel"
+    assert (tmp_path / "released" / "released.csv").read_bytes() == first
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.spent("u1").epsilon == 12
 
@@ -169,37 +171,57 @@ def with_ledger(arguments, path):
 def test_a_released_file_is_rewritten_from_its_own_ledger_only(town, tmp_path, run, release_of):
     """A new ledger, an older copy, and one with other answers would give second answers: refused, nothing is lost."""
     arguments = release_of(town, tmp_path)
-    first = [*arguments, "--resume"]
+    first = list(arguments)
     first[1] = str(tmp_path / "begun.csv")
     rows = (town / "walks.csv").read_text().splitlines()
     (tmp_path / "begun.csv").write_text("\n".join(rows[:6]) + "\n")
     run(*first)
-    older = tmp_path / "older.db"
-    shutil.copy(tmp_path / "ledger.db", older)
-    run(*arguments, "--resume")
-    released = (tmp_path / "released.csv").read_bytes()
-    twin = tmp_path / "twin.db"
+    older, backup = tmp_path / "older.db", tmp_path / "backup.db"
+    for copy in (older, backup):
+        shutil.copy(tmp_path / "ledger.db", copy)
+    # With its key a copy is the same ledger, as far as its id tells.
+    shutil.copytree(tmp_path / "ledger.db.owner", tmp_path / "backup.db.owner")
+    run(*arguments)
+    released, twin = (tmp_path / "released" / "released.csv").read_bytes(), tmp_path / "twin.db"
     elsewhere = with_ledger(arguments, twin)
-    elsewhere[elsewhere.index("-o") + 1] = str(tmp_path / "twin.csv")
+    elsewhere[elsewhere.index("-o") + 1] = str(tmp_path / "twin")
     run(*elsewhere)
     empty, new = tmp_path / "empty.db", tmp_path / "new.db"
     open_ledger(empty).close()
+    missing, another = (
+        "which does not exist",
+        "which is another ledger; expected the ledger that the answers in released",
+    )
     without = "without the releases in released.csv of 3 users, 'u1' among them"
-    for ledger, words in ((new, "which does not exist"), (empty, without), (older, without), (twin, without)):
-        result = run(*with_ledger(arguments, ledger), "--resume", "--quiet", code=2)
-        assert words in result.stderr
-        assert result.stderr.count("\n") == 1
-        assert (tmp_path / "released.csv").read_bytes() == released
+    recorded = {new: missing, empty: another, older: another, twin: another, backup: without}
+    unknown = {new: missing, empty: without, older: without, twin: without, backup: without}
+    for refusals in (recorded, unknown):
+        for ledger, words in refusals.items():
+            result = run(*with_ledger(arguments, ledger), "--quiet", code=2)
+            assert words in result.stderr
+            assert result.stderr.count("\n") == 1
+            assert (tmp_path / "released" / "released.csv").read_bytes() == released
+            if refusals is unknown:
+                # What was refused is recorded nowhere.
+                assert not (tmp_path / "released.owner" / "owner.json").exists()
+        # Whoever has the folder alone has no record of its ledger: its rows are looked for in the ledger.
+        shutil.rmtree(tmp_path / "released.owner")
     assert not new.exists()
     assert stored_answers(empty) == {}
-    assert len(stored_answers(older)) == 5
-    assert "query 'again'" in run(*arguments, "--resume", "--query", "again", code=2).stderr
-    run(*arguments, "--resume")
-    assert (tmp_path / "released.csv").read_bytes() == released
+    assert len(stored_answers(older)) == len(stored_answers(backup)) == 5
+    assert "query 'again'" in run(*arguments, "--query", "again", code=2).stderr
+    run(*arguments)
+    assert (tmp_path / "released" / "released.csv").read_bytes() == released
 
 
-def test_a_file_that_is_no_release_is_not_rewritten(town, tmp_path, run, release_of):
+@pytest.mark.parametrize("index", [True, False])
+def test_a_file_that_is_no_release_is_not_rewritten(town, tmp_path, run, release_of, index):
     open_ledger(tmp_path / "ledger.db").close()
-    (tmp_path / "released.csv").write_text("user,thesis\nu1,forty years of work\n")
-    assert "which is no released file" in run(*release_of(town, tmp_path), "--resume", code=2).stderr
-    assert (tmp_path / "released.csv").read_text().endswith("forty years of work\n")
+    place = ReleaseFolder(tmp_path / "released")
+    if index:
+        place.create()
+    place.path.mkdir(exist_ok=True)
+    (place.path / "released.csv").write_text("user,thesis\nu1,forty years of work\n")
+    told = "which is no released file" if index else "which has files and is no release"
+    assert told in run(*release_of(town, tmp_path), code=2).stderr
+    assert (place.path / "released.csv").read_text().endswith("forty years of work\n")

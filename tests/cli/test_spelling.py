@@ -38,7 +38,7 @@ ALIKE = [
 
 def released(folder):
     """User and time of each released row, and how many steps each person has in the ledger."""
-    rows = [(row["user"], row["t"].isoformat()) for row in read_table(folder / "released.csv").to_pylist()]
+    rows = [(row["user"], row["t"].isoformat()) for row in read_table(folder / "released" / "released.csv").to_pylist()]
     with open_ledger(folder / "ledger.db", read_only=True) as ledger:
         return rows, {user: float(ledger.spent(user).epsilon) for user, _ in ledger.sessions()}
 
@@ -49,15 +49,15 @@ class TestARelease:
         line = release_of(town, tmp_path, rows)
         refused = run(*line, code=2).stderr
         assert refused.startswith('error: --spelling: got nothing, and 4 of 7 names are spellings of others: "anna " a')
-        assert not (tmp_path / "ledger.db").exists() and not (tmp_path / "released.csv").exists()
+        assert not (tmp_path / "ledger.db").exists() and not (tmp_path / "released" / "released.csv").exists()
         run(*line, "--spelling", "same")
         found, spent = released(tmp_path)
         assert [user for user, _ in found] == ["anna"] * 3 + ["Zo\u00eb"] * 2 + ["7"] * 2
         assert spent == {"anna": 3, "Zo\u00eb": 2, "7": 2}
         # The ledger knows: it is not asked again, and another rule is refused.
-        run(*line, "--resume")
+        run(*line)
         assert released(tmp_path) == (found, spent)
-        again = run(*line, "--resume", "--spelling", "exact", code=2).stderr
+        again = run(*line, "--spelling", "exact", code=2).stderr
         assert "spelling: got exact; expected same, which this ledger was made with" in again
 
     def test_exact_names_are_as_many_people(self, town, tmp_path, run, release_of):
@@ -66,8 +66,8 @@ class TestARelease:
         run(*line, "--spelling", "exact")
         _, spent = released(tmp_path)
         assert spent == dict.fromkeys((row[0] for row in ALIKE), 1)
-        assert load_statement(tmp_path / "released.csv").subjects.spelling == "exact"
-        run(*line, "--resume")
+        assert load_statement(tmp_path / "released" / "released.csv").subjects.spelling == "exact"
+        run(*line)
         assert released(tmp_path)[1] == spent
 
     @pytest.mark.parametrize(("people", "asks"), [(1000, True), (1001, False)])
@@ -158,7 +158,7 @@ def test_a_stream_goes_on_with_a_person_under_another_spelling(town, tmp_path, r
     """The name that is printed is the first, in this run and in the next."""
     line = [word if word != str(town / "walks.csv") else "-" for word in release_of(town, tmp_path)]
     place = line.index("-o")
-    line[place : place + 2] = ["--statement", str(tmp_path / "s.json")]
+    line[place + 1] = str(tmp_path / "first")
 
     def lines(*users):
         return "".join(
@@ -169,8 +169,8 @@ def test_a_stream_goes_on_with_a_person_under_another_spelling(town, tmp_path, r
     first = run(*line, input=lines((0, "Ann"), (5, "ann "), (10, "ANN")))
     rows = list(map(json.loads, first.stdout.splitlines()))
     assert [(row["user"], row["step"]) for row in rows] == [("Ann", 1), ("Ann", 2), ("Ann", 3)]
-    line[line.index("--statement") + 1] = str(tmp_path / "s2.json")
-    again = run(*line, "--resume", input=lines((10, "ann"), (15, "a\u200bnn")))
+    line[place + 1] = str(tmp_path / "again")
+    again = run(*line, input=lines((10, "ann"), (15, "a\u200bnn")))
     more = list(map(json.loads, again.stdout.splitlines()))
     assert [(row["user"], row["step"]) for row in more] == [("Ann", 3), ("Ann", 4)] and more[0] == rows[2]
     with sqlite3.connect(tmp_path / "ledger.db") as ledger:

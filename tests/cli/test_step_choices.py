@@ -14,8 +14,10 @@ import choosing
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.session.setting import Setting, Subjects
+from dphmm.setup.publishing import PublicSide
 from dphmm.statement.files import load_statement
 from dphmm.statement.release import Varied
+from dphmm.storage.release_folder import ReleaseFolder
 
 pytestmark = pytest.mark.replayed_words
 
@@ -83,21 +85,26 @@ def test_choices_are_released_stated_audited_and_shown(town):
 
 @pytest.mark.parametrize("which", [{"step_choices"}, {"initials"}])
 def test_commands_read_no_release_with_choices(town, which):
+    """Only a program can make such a folder, of a table and a statement that it wrote itself."""
     from click.testing import CliRunner
 
     from dphmm.cli.app import app
 
-    choosing.release(town, "out.csv", **{name: value for name, value in given(town).items() if name in which})
-    public = ("--model", town / "model.npz", "--policy", town / "policy.json")
+    place = ReleaseFolder(town / "out")
+    place.create()
+    PublicSide(*choosing.public(town)).save(place)
+    choosing.release(town, "out/released.csv", **{name: value for name, value in given(town).items() if name in which})
+    place.keep(["released.csv", "released.csv.privacy.json"])
     for command in (
-        ("audit", "--released", town / "out.csv", "--truth", town / "walks.csv", *public),
-        ("smooth", town / "out.csv", *public, "-o", town / "s.csv"),
-        ("leakage", town / "out.csv", *public, "--event", "4", "--from", "1", "--to", "1"),
-        ("report", town / "out.csv", *public, "-o", town / "r.html"),
+        ("report", town / "out", "--truth", town / "walks.csv"),
+        ("read", town / "out", "--estimates", "-o", town / "s.csv"),
+        ("read", town / "out", "--event", "4", "--from", "1", "--to", "1"),
+        ("report", town / "out", "-o", town / "r.html"),
     ):
         refused = CliRunner().invoke(app, [str(word) for word in command])
-        assert refused.exit_code == 2 and f"functions of dphmm in Python take its {min(which)}" in refused.stderr
-    assert not (town / "s.csv").exists() and not (town / "r.html").exists()
+        assert refused.exit_code == 2 and "functions of dphmm in Python take its step_choices" in refused.stderr
+        assert f"whose statement has {'varied' if 'step_choices' in which else 'beginnings'}; " in refused.stderr
+    assert not (town / "s.csv").exists() and not (town / "r.html").exists() and list(place.owner.iterdir()) == []
 
 
 def test_an_audit_with_other_choices_convicts(town):

@@ -46,7 +46,7 @@ def options(command):
     }
 
 
-ALONE = ["split", "plan", "optimize", "release", "synthesize", "export", "read", "smooth", "population"]
+ALONE = ["split", "plan", "optimize", "release", "synthesize", "export", "read"]
 
 
 @pytest.mark.parametrize("command", ALONE)

@@ -1,4 +1,4 @@
-"""`verify_release.py` agrees with `dphmm audit` on right files, and convicts edited ones, without any of dphmm's code.
+"""`verify_release.py` agrees with `dphmm check-release` on right files, and convicts edited ones, without dphmm's code.
 
 Claims: it imports the standard library alone, and runs without anything else; releases of several constraints,
 mechanisms, schedules and formats have no wrong line, and whatever it computes is ok; each edit of a value, an
@@ -36,6 +36,8 @@ from dphmm.markov.model import couples_along_radius
 
 PROGRAM = Path(verify_release.__file__)
 PUBLIC = ("--model", "model.npz", "--policy", "radius.json")
+#: The rows in the folder of a release, and their statement.
+RELEASED, STATEMENT = "out/released.csv", "out/released.csv.privacy.json"
 BOX = ("--bbox", "10.0,50.0,10.056,50.036", "--cell", "1km", "--step", "5min", "--max-speed", "30km/h")
 
 WORDS = ("ok", "wrong", "stated", "by facts", "not looked at")
@@ -76,16 +78,15 @@ def world(town, tmp_path_factory, run):
                 plan = ("--path-epsilon", 4, "--per", "1h", "--epsilon", 2, "--people", 6)
                 run("plan", *PUBLIC[1:], "-o", "plan.json", *plan)
             spent = ("--epsilon", 1) if name == "every" else ("--plan", "plan.json")
-            run("release", "walks.csv", *PUBLIC, *spent, "-o", "released.csv", "--ledger", "ledger.db")
+            run("release", "walks.csv", *PUBLIC, *spent, "-o", "out", "--ledger", "ledger.db")
             checked(run)
     return folder
 
 
-def checked(run, *more, released="released.csv", policy="radius.json", code=0):
+def checked(run, *more, released="out", code=0):
     """Check a release by the command, and keep what it writes for the program."""
     shutil.rmtree("plain", ignore_errors=True)
-    public = ("--model", "model.npz", "--policy", policy, "--ledger", "ledger.db")
-    done = run("check-release", released, *public, "--plain", "plain", *more, code=code)
+    done = run("check-release", released, "--plain", "plain", *more, code=code)
     for name in ("plans.json", "facts.json"):
         shutil.copy(Path("plain") / name, name)
     return done
@@ -105,11 +106,11 @@ def policies_of(times, policy):
     return choosing.steps_of(HERE, {time: {"policy": own} for time in times})
 
 
-def everything(released="released.csv", policy="radius.json"):
+def everything(released=RELEASED, policy="radius.json"):
     return (*alone(released, policy), "--facts", "facts.json")
 
 
-def alone(released="released.csv", policy="radius.json"):
+def alone(released=RELEASED, policy="radius.json"):
     """Without what follows from model and policy, and who has no dphmm cannot compute."""
     public = (released, "--model", "model.npz", "--policy", policy)
     return (*public, "--plans", "plans.json", "--ledger", "ledger.db")
@@ -125,11 +126,11 @@ def folder(world, tmp_path, monkeypatch, request):
 
 def edit_rows(change, seal=True):
     """Change the rows of the released file; ``seal``: and write its new hash into the statement."""
-    with Path("released.csv").open(newline="") as file:
+    with Path(RELEASED).open(newline="") as file:
         rows = list(csv.DictReader(file))
     columns = list(rows[0])
     rows = change(rows) or rows
-    with Path("released.csv").open("w", newline="") as file:
+    with Path(RELEASED).open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]) if set(rows[0]) - set(columns) else columns)
         writer.writeheader()
         writer.writerows(rows)
@@ -138,10 +139,10 @@ def edit_rows(change, seal=True):
 
 
 def edit_statement(change):
-    path = Path("released.csv.privacy.json")
+    path = Path(STATEMENT)
     told = json.loads(path.read_text())
     change(told)
-    told["file"]["sha256"] = hashlib.sha256(Path("released.csv").read_bytes()).hexdigest()
+    told["file"]["sha256"] = hashlib.sha256(Path(RELEASED).read_bytes()).hexdigest()
     path.write_text(json.dumps(told, indent=2) + "\n")
 
 
@@ -189,9 +190,9 @@ def test_it_agrees_with_the_audit(folder, run, verify):
 def test_other_choices_are_right_or_cannot_be_told(folder, run, verify, more):
     spent = () if "--path-epsilon" in more else ("--epsilon", 1)
     Path("ledger.db").unlink()
-    run("release", "walks.csv", *PUBLIC, *spent, "-o", "other.csv", "--ledger", "ledger.db", *more)
-    assert "nothing is wrong" in checked(run, released="other.csv").stdout
-    _, found = verify(*alone("other.csv"))
+    run("release", "walks.csv", *PUBLIC, *spent, "-o", "other", "--ledger", "ledger.db", *more)
+    assert "nothing is wrong" in checked(run, released="other").stdout
+    _, found = verify(*alone("other/released.csv"))
     assert found["wrong"] == []
     assert any("delta-set" in line for line in found["not looked at"]) == ("--constraint" in more)
 
@@ -229,10 +230,10 @@ def test_a_policy_that_steps_had_is_not_called_another(folder, run, verify, left
     times = times_of("walks.csv")
     run("policy", "complete", "model.npz", "-o", "wide.json")
     chosen = policies_of(times, "radius.json")
-    for old in ("released.csv", "released.csv.privacy.json"):
+    for old in (RELEASED, STATEMENT):
         Path(old).unlink()
-    choosing.release(HERE, "released.csv", policy="wide.json", step_choices=chosen)
-    choosing.audit(HERE, "released.csv", policy="wide.json", step_choices=chosen)
+    choosing.release(HERE, RELEASED, policy="wide.json", step_choices=chosen)
+    choosing.audit(HERE, RELEASED, policy="wide.json", step_choices=chosen)
     assert verify(*everything(policy="wide.json"))[1]["wrong"] == []
 
     def less(told):
@@ -268,25 +269,31 @@ def users():
 
 
 def test_a_parquet_file_is_exported_and_other_formats_are_read(folder, run, verify, capsys, program):
-    run("export", "released.csv", "-o", "released.parquet")
-    assert program.main(["released.parquet"]) == 2
+    columns(run)
+    assert program.main(["columns/released.parquet"]) == 2
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "dphmm export released.parquet -o released.csv" in said
-    run("export", "released.parquet", "-o", "again.csv")
-    run("export", "released.parquet", "-o", "packed.csv.gz")
+    assert said.count("\n") == 1 and "dphmm export columns/released.parquet -o released.csv" in said
+    run("export", "columns/released.parquet", "-o", "again.csv")
+    run("export", "columns", "-o", "packed.csv.gz")
     assert gzip.decompress(Path("packed.csv.gz").read_bytes()) == Path("again.csv").read_bytes()
     for name in ("again.csv", "packed.csv.gz"):
         assert verify(*everything(name))[1]["wrong"] == []
-        assert "nothing is wrong" in checked(run, released=name).stdout
+        assert "nothing is wrong" in " ".join(choosing.audit(HERE, name, policy="radius.json").lines)
+
+
+def columns(run):
+    """The same answers, in columns, in a folder of their own."""
+    run("release", "walks.csv", *PUBLIC, "--epsilon", 1, "-o", "columns", "--format", "parquet")
 
 
 def test_the_lines_of_a_stream_are_read(folder, run, verify):
     times = ("08:00", "08:05", "08:10", "08:10")
     text = "".join(f'{{"user": "s", "t": "2024-05-06T{t}:00Z", "state": "x1y2"}}\n' for t in times)
     spent = ("--path-epsilon", 12, "--per", "1h", "--ledger", "stream.db")
-    public = (*spent, "--statement", "lines.jsonl.privacy.json")
-    Path("lines.jsonl").write_text(run("release", "-", *PUBLIC, *public, input=text).stdout)
-    _, found = verify("lines.jsonl", *PUBLIC, "--ledger", "stream.db")
+    printed = run("release", "-", *PUBLIC, *spent, "-o", "lines", input=text).stdout
+    lines = Path("lines/released.jsonl")
+    assert lines.read_text() == printed
+    _, found = verify(lines, *PUBLIC, "--ledger", "stream.db")
     assert found["wrong"] == [] and "rows: 3 rows of 1 people" in found["ok"]
     assert any(line.startswith("promise: the ledger keeps all 1 people") for line in found["ok"])
 
@@ -354,7 +361,7 @@ def test_an_edited_row_is_convicted(folder, verify, change, check):
 
 def test_an_edited_file_has_another_hash(folder, verify):
     edit_rows(changed("z_0", lambda z: str(float(z) + 1000)), seal=False)
-    code, found = verify("released.csv")
+    code, found = verify(RELEASED)
     assert code == 1 and [line for line in found["wrong"] if line.startswith("file: file.sha256")]
 
 
@@ -468,8 +475,8 @@ def test_an_edited_statement_is_convicted(folder, verify, change, check):
 @pytest.mark.parametrize("folder", ["planned"], indirect=True)
 def test_epsilons_of_chosen_steps_are_looked_at_one_by_one(folder, verify):
     """Right where all rows are of chosen steps; wrong where half of them are not, and have the same epsilon."""
-    times = times_of("released.csv")
-    seconds = json.loads(Path("released.csv.privacy.json").read_text())["model"]["step_seconds"]
+    times = times_of(RELEASED)
+    seconds = json.loads(Path(STATEMENT).read_text())["model"]["step_seconds"]
     bins = [int(datetime.fromisoformat(t).replace(tzinfo=UTC).timestamp()) // seconds for t in times]
 
     def chosen(last):
@@ -492,12 +499,12 @@ def test_a_longer_schedule_is_convicted(folder, run, verify):
     """Two answers more than a day is promised, all of them in the ledger."""
     more = ("--path-epsilon", 8, "--per", "1h", "--epsilon", 2, "--people", 6)
     run("plan", *PUBLIC[1:], "-o", "more.json", *more)
-    run("release", "walks.csv", *PUBLIC, "--plan", "more.json", "-o", "more.csv", "--ledger", "other.db")
-    told = json.loads(Path("released.csv.privacy.json").read_text())
-    Path("released.csv").write_bytes(Path("more.csv").read_bytes())
+    run("release", "walks.csv", *PUBLIC, "--plan", "more.json", "-o", "more", "--ledger", "other.db")
+    told = json.loads(Path(STATEMENT).read_text())
+    Path(RELEASED).write_bytes(Path("more/released.csv").read_bytes())
     edit_statement(lambda statement: None)
     assert told["sequence"]["total"] == "4"
-    code, found = verify("released.csv")
+    code, found = verify(RELEASED)
     assert code == 1 and {"promise", "schedule"} <= {line.partition(":")[0] for line in found["wrong"]}
 
 
@@ -505,7 +512,7 @@ def test_a_longer_schedule_is_convicted(folder, run, verify):
 @pytest.mark.parametrize("releases", [1, 9])
 def test_fewer_or_more_answers_than_a_block_has_room_for_are_convicted(folder, verify, releases):
     edit_statement(lambda statement: statement["schedule"].update(releases=releases))
-    _, found = verify("released.csv")
+    _, found = verify(RELEASED)
     assert any(line.startswith("schedule: ") and f"room for {releases}" in line for line in found["wrong"])
 
 
@@ -555,8 +562,8 @@ def test_every_pair_that_must_be_hidden_is_looked_at(folder, run, verify, policy
     if policy == "complete.json":
         Path("ledger.db").unlink()
         public = ("--model", "model.npz", "--policy", policy, "--epsilon", 1)
-        run("release", "walks.csv", *public, "-o", "complete.csv", "--ledger", "ledger.db")
-        checked(run, policy=policy, released="complete.csv")
+        run("release", "walks.csv", *public, "-o", "complete", "--ledger", "ledger.db")
+        checked(run, released="complete")
     model = dphmm.load_model("model.npz")
     graph, n = dphmm.load_policy(policy, model=model), model.n_states
     first, second = np.triu_indices(n, 1)
@@ -565,7 +572,7 @@ def test_every_pair_that_must_be_hidden_is_looked_at(folder, run, verify, policy
     for plan in json.loads(Path("plans.json").read_text())["plans"]:
         bits = np.unpackbits(np.frombuffer(bytes.fromhex(plan["support"]), np.uint8))[:n].astype(bool)
         due += int((joined & bits[first] & bits[second]).sum()) + len(plan["given"])
-    released = "released.csv" if policy == "radius.json" else "complete.csv"
+    released = RELEASED if policy == "radius.json" else "complete/released.csv"
     _, found = verify(*everything(released, policy=policy))
     told = [line for line in found["ok"] if " pairs joined by the policy lose at most " in line]
     assert due > 40 and [line.split()[1] for line in told] == [f"{due:,}"]
@@ -628,17 +635,17 @@ def renamed(*names):
 @pytest.mark.parametrize("names", [("Zo\u00eb", "zoe\u0308"), ("bob", " Bob"), ("7", "7.0"), ("ann", "a\u200bnn")])
 def test_two_names_of_one_person_contradict_the_rule_of_the_statement(folder, verify, names):
     edit_rows(renamed(*names))
-    code, found = verify("released.csv")
+    code, found = verify(RELEASED)
     (line,) = lines_of("people", found["wrong"])
     assert code == 1 and line.startswith("people: by the rule 'same' of spelling of one person: ")
     edit_statement(lambda told: told["subjects"].update(spelling="exact"))
-    assert lines_of("people", verify("released.csv")[1]["ok"])
+    assert lines_of("people", verify(RELEASED)[1]["ok"])
 
 
 def test_names_of_another_version_of_unicode_cannot_be_told(folder, verify):
     edit_rows(renamed("a\u0378"))
     own = unicodedata.unidata_version
-    code, found = verify("released.csv")
+    code, found = verify(RELEASED)
     (line,) = lines_of("people", found["not looked at"])
     assert code == 5 and line.startswith(f"people: 1 names have characters that Unicode {own} of this Python does not")
     edit_ledger("UPDATE meta SET value = '99.0.0' WHERE key = 'unicode'")
@@ -660,7 +667,7 @@ def test_two_accounts_of_one_person_are_one_sum(folder, verify):
 
 
 def test_a_file_names_people_as_its_ledger_does(folder, verify):
-    with Path("released.csv").open(newline="") as file:
+    with Path(RELEASED).open(newline="") as file:
         first = next(csv.DictReader(file))["user"]
     edit_rows(renamed(f"{first.upper()} "))
     code, found = verify(*everything())
@@ -674,10 +681,11 @@ def promised(world, tmp_path_factory, run):
     folder = shutil.copytree(world / "made", tmp_path_factory.mktemp("promised") / "hourly")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for old in ("released.csv", "released.csv.privacy.json", "ledger.db"):
-            Path(old).unlink()
+        for old in ("out", "out.owner"):
+            shutil.rmtree(old)
+        Path("ledger.db").unlink()
         spent = ("--path-epsilon", 12, "--per", "1h")
-        run("release", "walks.csv", *PUBLIC, *spent, "-o", "released.csv", "--ledger", "ledger.db")
+        run("release", "walks.csv", *PUBLIC, *spent, "-o", "out", "--ledger", "ledger.db")
         checked(run)
     return folder
 
@@ -772,10 +780,10 @@ def test_a_policy_of_steps_has_the_hash_of_what_is_said_of_it(folder, run, verif
     times = times_of("walks.csv")
     run("policy", "complete", "model.npz", "-o", "wide.json")
     chosen = policies_of(times[:1], "wide.json")
-    for old in ("released.csv", "released.csv.privacy.json"):
+    for old in (RELEASED, STATEMENT):
         Path(old).unlink()
-    choosing.release(HERE, "released.csv", policy="radius.json", step_choices=chosen)
-    choosing.audit(HERE, "released.csv", policy="radius.json", step_choices=chosen)
+    choosing.release(HERE, RELEASED, policy="radius.json", step_choices=chosen)
+    choosing.audit(HERE, RELEASED, policy="radius.json", step_choices=chosen)
     edit_statement(lambda told: change(told["varied"]["chosen"][0]))
     _, found = verify(*alone())
     words = ("kind and parameters", "hash:", "missing")
@@ -824,12 +832,12 @@ def test_another_model_or_policy_is_convicted(folder, run, verify):
 
 
 def test_what_is_not_given_cannot_be_told(folder, verify):
-    code, found = verify("released.csv")
+    code, found = verify(RELEASED)
     told = {line.partition(":")[0] for line in found["not looked at"]}
     assert code == 5 and found["wrong"] == []
     assert {"model", "policy", "answers", "places", "plans", "ledger"} <= told
-    Path("released.csv.privacy.json").unlink()
-    code, found = verify("released.csv")
+    Path(STATEMENT).unlink()
+    code, found = verify(RELEASED)
     assert code == 5 and {"statement", "epsilon", "promise", "schedule"} <= {
         line.partition(":")[0] for line in found["not looked at"]
     }
@@ -838,10 +846,10 @@ def test_what_is_not_given_cannot_be_told(folder, verify):
 @pytest.mark.parametrize(
     ("file", "content"),
     [
-        ("released.csv", b"user,step\n\xff,1\n"),
-        ("released.csv", b"user,step,epsilon,cost,plan\nu1,0,1,1,a\n"),
-        ("released.csv", b"user,step,epsilon,cost,plan\nu1,1,1\n"),
-        ("released.csv.privacy.json", b"{"),
+        (RELEASED, b"user,step\n\xff,1\n"),
+        (RELEASED, b"user,step,epsilon,cost,plan\nu1,0,1,1,a\n"),
+        (RELEASED, b"user,step,epsilon,cost,plan\nu1,1,1\n"),
+        (STATEMENT, b"{"),
         ("model.npz", b"PK\x03\x04 and no more"),
         ("radius.json", b"[]"),
         ("plans.json", b'{"format": 1, "kind": "another"}'),
@@ -857,12 +865,14 @@ def test_a_file_that_cannot_be_read_is_one_line(folder, program, capsys, file, c
 
 def test_the_plain_form_needs_a_new_folder(folder, run):
     before = Path("plain/plans.json").read_bytes()
-    said = run("check-release", "released.csv", "--model", "model.npz", "--plain", "plain", code=2).stderr
+    said = run("check-release", "out", "--plain", "plain", code=2).stderr
     assert "--plain" in said and Path("plain/plans.json").read_bytes() == before
 
 
 def test_without_a_ledger_a_release_is_not_convicted_and_not_acquitted(folder, run):
-    said = run("check-release", "released.csv", "--model", "model.npz", code=5).stdout
+    """As whoever is given the public folder checks it."""
+    shutil.rmtree("out.owner")
+    said = run("check-release", "out", code=5).stdout
     assert "nothing is wrong, and not everything was looked at" in said and "not looked at: ledger: " in said
 
 
@@ -905,7 +915,7 @@ def test_facts_are_believed_and_said_to_be(folder, verify):
 
 
 def test_the_order_of_members_says_nothing(folder, verify):
-    path = Path("released.csv.privacy.json")
+    path = Path(STATEMENT)
     told = json.loads(path.read_text())
     path.write_text(json.dumps(dict(reversed(told.items())), indent=2) + "\n")
     code, found = verify(*everything())
@@ -913,9 +923,9 @@ def test_the_order_of_members_says_nothing(folder, verify):
 
 
 def test_rows_of_a_parquet_file_that_is_not_there_are_tied_to_nothing(folder, run, verify):
-    run("export", "released.csv", "-o", "released.parquet")
-    run("check-release", "released.parquet", "--model", "model.npz", "--plain", "of-parquet", code=5)
-    rows = ("of-parquet/rows.csv", "--statement", "released.parquet.privacy.json")
+    columns(run)
+    run("check-release", "columns", "--plain", "of-parquet")
+    rows = ("of-parquet/rows.csv", "--statement", "columns/released.parquet.privacy.json")
     code, found = verify(*rows)
     assert code == 5 and [line for line in found["not looked at"] if line.startswith("file: released.parquet is not")]
     code, found = verify(*rows, "--facts", "of-parquet/facts.json")
@@ -943,5 +953,5 @@ def test_a_schedule_of_many_words_is_not_read_for_ever(folder, verify):
     at = ",".join(["1-500000"] * 2000)
     asking = {"name": "planned", "at": at, "spreads": [], "releases": 1, "not_asked": 0}
     edit_statement(lambda told: told.update(schedule=asking))
-    _, found = verify("released.csv")
+    _, found = verify(RELEASED)
     assert lines_of("schedule", found["not looked at"]) == ["schedule: a schedule of 1-500000"]

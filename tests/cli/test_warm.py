@@ -88,7 +88,7 @@ def test_nothing_to_compile_is_refused(run, monkeypatch):
 def test_the_small_world_runs_every_command_that_computes():
     names = {line.split()[0] for line in warm.commands()}
     # A pipeline runs the others; rows are read, split and written again without a kernel of their own.
-    others = {"demo", "import", "ledger", "warm", "run", "init", "split", "export", "read", "check"}
+    others = {"demo", "import", "warm", "run", "init", "split", "export", "check"}
     assert names == set(COMMANDS) - others
 
 
@@ -105,11 +105,12 @@ def test_after_it_no_command_compiles_anything_also_at_another_path(tmp_path):
     setting = (model, policy, "--epsilon", "1")
     for words in (
         ("demo", "--people", "4", "--days", "1"),
-        ("release", "demo-out/trajectories.parquet", *setting, "-o", "again.csv", "--ledger", "again.db"),
-        ("release", "demo-out/trajectories.parquet", *setting, "-o", "sets.csv", "--ledger", "sets.db",
-         "--constraint", "delta=0.05"),
-        ("smooth", "again.csv", model, policy, "-o", "smoothed.csv"),
-        ("check-release", "again.csv", model, policy, "--ledger", "again.db"),
+        ("release", "demo-out/trajectories.parquet", *setting, "-o", "again", "--ledger", "again.db", "--yes"),
+        ("release", "demo-out/trajectories.parquet", *setting, "-o", "sets", "--ledger", "sets.db",
+         "--constraint", "delta=0.05", "--yes"),
+        ("read", "again", "--estimates", "-o", "smoothed.csv"),
+        ("check-release", "again"),
+        ("report", "again", "--truth", "demo-out/trajectories.parquet"),
     ):  # fmt: skip
         done = python(COUNTED, *words, source=away, at=tmp_path, DPHMM_KERNELS=str(kept))
         assert done.returncode == 0, (words, done.stderr)

@@ -30,14 +30,14 @@ def test_zones_from_the_file_to_a_geopackage_of_the_release(tmp_path, wards, run
     assert "--radius 1500m, between centres: zones have no covered distance" in covers.stderr
     run("policy", "radius", tmp_path / "m.npz", "--radius", "1km", "-o", tmp_path / "p.json")
     told = run("release", tmp_path / "rows.csv", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json",
-               "--epsilon", "1", "--ledger", tmp_path / "l.db", "-o", tmp_path / "r.csv").stderr  # fmt: skip
+               "--epsilon", "1", "--ledger", tmp_path / "l.db", "-o", tmp_path / "r").stderr  # fmt: skip
     assert "if two zones whose centres are up to 1,000 m apart on the map seem equally likely" in " ".join(told.split())
-    result = run("export", tmp_path / "r.csv", "-o", tmp_path / "z.gpkg", "--what", "z", "--json")
+    result = run("export", tmp_path / "r" / "released.csv", "-o", tmp_path / "z.gpkg", "--what", "z", "--json")
     assert one_json(result)["points"] == 16
-    assert "--force" in run("export", tmp_path / "r.csv", "-o", tmp_path / "z.gpkg", code=2).stderr
+    assert "--force" in run("export", tmp_path / "r" / "released.csv", "-o", tmp_path / "z.gpkg", code=2).stderr
     assert (
         "expected a name ending in .geojson"
-        in run("export", tmp_path / "r.csv", "-o", tmp_path / "z.txt", code=2).stderr
+        in run("export", tmp_path / "r" / "released.csv", "-o", tmp_path / "z.txt", code=2).stderr
     )
 
 

@@ -113,15 +113,15 @@ def escapes_of(lines: Iterable[str]) -> tuple[Escape, ...]:
 
 def escapes_in_files(folder: Path) -> dict[str, tuple[Escape, ...]]:
     """Every row that can be read in what killed writers left, and in the output file, which comes last."""
-    beside = (".privacy.json.", ".owner.json.")
-    parts = [file for file in folder.glob(".released.csv.*.part") if not any(name in file.name for name in beside)]
-    return {file.name: _rows_of(file) for file in [*parts, *folder.glob("released.csv")]}
+    place = folder / "out"
+    parts = [file for file in place.glob(".released.csv.*.part") if ".privacy.json." not in file.name]
+    return {file.name: _rows_of(file) for file in [*parts, *place.glob("released.csv")]}
 
 
 def judge_files(folder: Path, rows: int) -> Findings:
     """An output file is there with all its rows or not at all; a statement beside it is about that very file."""
     findings = Findings()
-    output, statement = folder / "released.csv", folder / "released.csv.privacy.json"
+    output, statement = folder / "out" / "released.csv", folder / "out" / "released.csv.privacy.json"
     if output.exists() and len(_rows_of(output)) != rows:
         findings.add("file", output.name, f"{len(_rows_of(output))} rows of {rows}")
     if statement.exists() and not (output.exists() and statement_is_of(output)):

@@ -80,7 +80,7 @@ def test_a_damaged_ledger_stops_a_command_before_anything_is_drawn(arena, folder
         ended = arena.run(name, folder=folder, **args)
         assert (ended.code, ended.errors.count("\n"), ended.lines) == (2, 1, []), ended.errors
         assert "restore its latest copy" in ended.errors
-    assert not (folder / "released.csv").exists()
+    assert not (folder / "out" / "released.csv").exists()
 
 
 def test_an_older_copy_put_back_is_not_noticed(arena, folder, tmp_path):

@@ -53,8 +53,8 @@ def test_a_full_disk_stops_a_command_with_one_line(arena, folder, trial):
     ended = arena.run("command", stdin=source, folder=folder, limits={"file_size": 107_000}, **trial.args)
     assert (ended.code, ended.errors.count("\n")) == (1, 1), (ended.code, ended.errors)
     assert ended.errors.startswith("error: ")
-    assert not (folder / "released.csv").exists()
-    assert list(folder.glob(".*")) == []
+    assert not (folder / "out" / "released.csv").exists()
+    assert list(folder.rglob(".*")) == []
     acquitted([run_of(ended)], folder)
     ends_as_undisturbed(arena, trial, folder, [run_of(ended)], reference)
 
@@ -127,11 +127,11 @@ def test_a_failed_write_is_an_error_when_it_is_not_tried_again(arena, tmp_path):
 @traced
 @pytest.mark.parametrize("call", ["fsync", "rename", "write"])
 def test_a_command_whose_output_cannot_be_written(arena, folder, call):
-    """What was committed stays; no half file is left; --resume writes it."""
+    """What was committed stays; no half file is left; the same command writes it."""
     _, reference = learn(arena, FILE)
     ended = FILE.start(arena, folder, Death("syscall", n=1, calls=(call,), error=EIO)).finish()
     assert (ended.code, ended.errors.count("\n")) == (1, 1), (ended.code, ended.errors)
-    assert not (folder / "released.csv").exists()
-    assert list(folder.glob(".*")) == []
+    assert not (folder / "out" / "released.csv").exists()
+    assert list(folder.rglob(".*")) == []
     ends_as_undisturbed(arena, FILE, folder, [], reference)
     assert not autopsy.judge_files(folder, len(autopsy.escapes_in_files(folder)["released.csv"]))

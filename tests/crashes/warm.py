@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import sys
 from contextlib import suppress
 from fractions import Fraction
@@ -29,6 +30,8 @@ def warm_up(folder: Path) -> None:
             with suppress(ImportError):
                 importlib.import_module(module)
         (folder / "ledger.db").unlink(missing_ok=True)
+        for made in ("out", "out.owner"):
+            shutil.rmtree(folder / made, ignore_errors=True)
     _in_this_process(folder)
 
 

@@ -259,9 +259,9 @@ WORK: dict[str, Callable[..., int]] = {
 }
 
 
-def release_arguments(source: str = "{folder}/walks.csv", output: str = "{folder}/released.csv") -> list[str]:
+def release_arguments(source: str = "{folder}/walks.csv", output: str = "{folder}/out") -> list[str]:
     """The arguments of dphmm release in a folder of `world.write_files`; of a stream when the source is -."""
     arguments = ["release", source, "--model", "{folder}/model.npz", "--policy", "{folder}/policy.json"]
-    arguments += ["--epsilon", EPSILON, "--ledger", "{folder}/ledger.db", "--resume", "--quiet", "--yes"]
+    arguments += ["--epsilon", EPSILON, "--ledger", "{folder}/ledger.db", "--quiet", "--yes"]
     arguments += ["--model-people", "others"]  # nothing is warned of: what the tests read is about the interruption
     return arguments if source == "-" else [*arguments, "-o", output]

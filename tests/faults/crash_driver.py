@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-COMMAND = "release visits.csv --model pages.npz --policy pages.json --epsilon 1 -o out.csv --ledger l.db --yes"
+COMMAND = "release visits.csv --model pages.npz --policy pages.json --epsilon 1 -o out --ledger l.db --yes"
 
 
 class Countdown:
@@ -101,7 +101,7 @@ def warm_up(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as spare:
         shutil.copytree(folder, spare, dirs_exist_ok=True)
         os.chdir(spare)
-        result = CliRunner().invoke(app, [*COMMAND.split(), "--resume"])
+        result = CliRunner().invoke(app, COMMAND.split())
         os.chdir(before)
     assert result.exit_code == 0, result.stderr
 
@@ -114,7 +114,7 @@ def main() -> None:
         place = folder if number == 0 else Path(f"{folder}-{number}")
         print(number, forked(number, place, COMMAND.split()), flush=True)
         if number:
-            print(-number, forked(-1, place, [*COMMAND.split(), "--resume"]), flush=True)
+            print(-number, forked(-1, place, COMMAND.split()), flush=True)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-RELEASE = "release walks.csv --model model.npz --policy radius.json --epsilon 1 -o out.csv --ledger l.db --yes"
-PAGES = "release visits.csv --model pages.npz --policy pages.json --epsilon 1 -o out.csv --ledger l.db --yes"
+RELEASE = "release walks.csv --model model.npz --policy radius.json --epsilon 1 -o out --ledger l.db --yes"
+PAGES = "release visits.csv --model pages.npz --policy pages.json --epsilon 1 -o out --ledger l.db --yes"
 #: A private name, place and moment that occur in no good file: no message and no output may show them.
 STATE = "CANARY_7f3a_hidden"
 DIGITS = "50.01937465"
@@ -66,7 +66,7 @@ class Place:
         assert result.exit_code == 0, result.stderr
         return result
 
-    def rows(self, name: str = "out.csv") -> list[dict[str, str]]:
+    def rows(self, name: str = "out/released.csv") -> list[dict[str, str]]:
         """The rows of a CSV file."""
         with (self.folder / name).open(newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file))

@@ -49,13 +49,13 @@ def killed_at_random(place, times):
     assert status == 0 and calls > 1000
     points = sorted(random.Random(SEED).sample(range(1, calls), times))
     for point in points:
-        shutil.copytree(whole, f"{whole}-{point}", ignore=shutil.ignore_patterns("out.csv*", "l.db*"))
+        shutil.copytree(whole, f"{whole}-{point}", ignore=shutil.ignore_patterns("out*", "l.db*"))
     statuses = dict(driven(whole, *points))
     assert statuses == dict.fromkeys(points, -9) | {-point: 0 for point in points}
-    yield (whole / "out.csv").read_bytes(), contents(whole / "l.db")
+    yield (whole / "out" / "released.csv").read_bytes(), contents(whole / "l.db")
     for point in points:
         folder = Path(f"{whole}-{point}")
-        yield (folder / "out.csv").read_bytes(), contents(folder / "l.db")
+        yield (folder / "out" / "released.csv").read_bytes(), contents(folder / "l.db")
 
 
 def whole_after(times):
@@ -72,7 +72,7 @@ def whole_after(times):
 
 def held(place):
     """A command that waits for lines on standard input holds the ledger; another one comes."""
-    arguments = PAGES.replace("visits.csv", "-").replace("-o out.csv ", "").split()
+    arguments = PAGES.replace("visits.csv", "-").replace("-o out ", "").split()
     waiting = subprocess.Popen(
         [sys.executable, "-m", "dphmm", *arguments],
         cwd=place.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -89,7 +89,7 @@ def only_the_first(result, place):
     assert place.waiting.returncode == 0
     lines = [line for line in result.stderr.splitlines() if not line.startswith(("warning: ", "note: "))]
     assert len(lines) == 1 and "another dphmm command is using it; wait for its end" in lines[0]
-    assert result.stdout == "" and not (place / "out.csv").exists()
+    assert result.stdout == "" and not (place / "out" / "released.csv").exists()
     with open_ledger(place / "l.db") as ledger:
         assert ledger.sessions() == [("first", "state")]
 

@@ -69,7 +69,7 @@ def pure(plan):
 
 
 def says_delta(result, place):
-    statement = load_statement(place.folder / "out.csv")
+    statement = load_statement(place.folder / "out" / "released.csv")
     assert statement.constraint == "delta=0.05"
     assert "delta does not weaken the promise" in statement.sentence("constraint")
 
@@ -220,7 +220,7 @@ FAULTS = [
         library(within_caps(0.3, 0.1, 3), Accepted(lambda running: running.spent.epsilon == Fraction(3, 10))),
         library(within_caps(0.3, 0.1, 4), over_budget("epsilon", "requested 0.1", "spent 0.3", "remaining 0")),
         command(
-            lambda place: resumed_over_the_cap(place) + " --resume", Accepted(nothing_more, exit_code=1)
+            lambda place: resumed_over_the_cap(place), Accepted(nothing_more, exit_code=1)
         ),
     ),
     fault(

@@ -126,7 +126,7 @@ def release_of_formulas(place):
     place.write("formulas.csv", text)
     place.done("fit formulas.csv -o f.npz --state-column state")
     place.done("policy complete f.npz -o f.json")
-    return "release formulas.csv --model f.npz --policy f.json --epsilon 1 -o out.csv --ledger l.db --yes"
+    return "release formulas.csv --model f.npz --policy f.json --epsilon 1 -o out --ledger l.db --yes"
 
 
 def escaped(result, place):
@@ -146,7 +146,7 @@ def another_chain(place):
     found = place.pages
     n = found.n_states
     save_model(MarkovModel(found.initial, np.full((n, n), 1 / n), space=found.space), place / "bad.npz")
-    return PAGES.replace("pages.npz", "bad.npz") + " --resume"
+    return PAGES.replace("pages.npz", "bad.npz")
 
 
 def resumed_with_another(place):
@@ -402,7 +402,7 @@ FAULTS = [
     fault(
         26, "another model for a history that has begun", "refused: the model is not the history's",
         library(resumed_with_another, refused("model", "of the history")),
-        command(another_chain, refused("model", "of the history", in_ledger=False)),
+        command(another_chain, refused("-o", "a release under another model", in_ledger=False)),
     ),
     fault(
         27, "a model file cut short or changed", "refused, with the hash that was expected",
@@ -418,7 +418,7 @@ FAULTS = [
             RELEASE,
             Accepted(
                 lambda result, place: "warning: the model: Fitted without privacy" in result.stderr
-                and place.document("out.csv.privacy.json")["model"]["private"] is False
+                and place.document("out/released.csv.privacy.json")["model"]["private"] is False
             ),
         ),
     ),

@@ -132,7 +132,7 @@ def square(place):
     place.done("policy edges square.npz --graph lines.csv -o lines.json")
     place.write("places.csv", "user,state\nu,a\nu,d\n")
     files = "places.csv --model square.npz --policy lines.json"
-    return f"release {files} --epsilon 1 -o out.csv --ledger l.db --yes"
+    return f"release {files} --epsilon 1 -o out --ledger l.db --yes"
 
 
 def thickened(plan):
@@ -152,7 +152,7 @@ def resumed_under(graph):
 
 def another_policy(place):
     place.done(RELEASE)
-    return RELEASE.replace("radius.json", "complete.json") + " --resume"
+    return RELEASE.replace("radius.json", "complete.json")
 
 
 def for_another_space(place):
@@ -266,7 +266,7 @@ FAULTS = [
         39, "another policy for a history that has begun", "refused; a stored answer comes back under the old one",
         library(resumed_under(policy.from_edges([(0, 1)], 3)), refused("policy", "of the history")),
         library(resumed_under(policy.complete(3)), Accepted(lambda answers: answers[0] == answers[1])),
-        command(another_policy, refused("policy", "of the history")),
+        command(another_policy, refused("-o", "a release under another policy")),
     ),
     fault(
         40, "a radius of 0, below 0 or NaN", "refused",

@@ -1,8 +1,8 @@
 """The commands on real data, one cell of input, model, policy and constraint for each seed.
 
-Import, fit, policy, release, account, audit and smooth run in one process under replayed words, in a folder of their
-own. Told are exit codes, what was printed, the released and smoothed tables, the ledger and the statement. Wall times,
-versions and digests of files with floats are left out.
+Import, fit, policy, release, account, read and check-release run in one process under replayed words, in a folder of
+their own. Told are exit codes, what was printed, the released and read tables, the ledger and the statement. Wall
+times, versions and digests of files with floats are left out.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def real_commands(seed: int) -> Told:
         rows, fitted = folder / "few.parquet", folder / f"{cell.model}.npz"
         allowed = folder / f"{cell.model}-{cell.policy}.json"
         _few(folder / "release.parquet", cell.constraint).to_parquet(rows, index=False)
-        out, ledger, smoothed = folder / "out.csv", folder / "ledger.db", folder / "smoothed.csv"
+        out, ledger, smoothed = folder / "out", folder / "ledger.db", folder / "smoothed.csv"
         public = ("--model", fitted, "--policy", allowed)
         options = ["--constraint", cell.constraint]
         # Earlier commits ask nothing where no limit is set.
@@ -69,12 +69,12 @@ def real_commands(seed: int) -> Told:
             ("release", rows, *public, "--epsilon", "1", "-o", out, "--ledger", ledger, "--json", "-q", *options),
             ("release", rows, *public, "--epsilon", "1", "-o", out, "--ledger", ledger, "-q", *options),
             ("account", ledger, "--json"),
-            ("smooth", out, *public, "-o", smoothed, "--json", *(("--path",) if PATH_ON_REQUEST else ())),
-            ("check-release", out, *public, "--ledger", ledger, "--json"),
+            ("read", out, "--estimates", "-o", smoothed, "--json", *(("--path",) if PATH_ON_REQUEST else ())),
+            ("check-release", out, "--json"),
         ]
         for command in commands:
             _tell_run(told, folder, command)
-        for path in (out, smoothed):
+        for path in (out / "released.csv", smoothed):
             told.exact.append([path.name, path.exists()])
             if path.exists():
                 tell_table(told, pd.read_csv(path))

@@ -79,10 +79,15 @@ NAMES = [*PAGES.names, "checkout", "HOME", "0", "nan", "NULL", "x" * 200, "=cmd(
 
 
 def release_arguments(kind: str, output: str, *more: str) -> list[str]:
-    """The arguments of a release of rows.csv in the folder of the public files."""
+    """The arguments of a release of rows.csv in the folder of the public files; with "out.csv" into out, as CSV.
+
+    With "-" it has no output, as a stream that nobody states anything of.
+    """
+    folder, _, suffix = output.partition(".")
+    written = () if output == "-" else ("-o", folder, *(("--format", suffix) if suffix else ()))
     return [
         "release", "rows.csv", "--model", f"{kind}.npz", "--policy", f"{kind}.json", "--epsilon", "1",
-        "-o", output, "--ledger", "ledger.db", "--yes", *more,
+        *written, "--ledger", "ledger.db", "--yes", *more,
     ]  # fmt: skip
 
 
@@ -108,7 +113,11 @@ def shown_by(folder: Path, rows: str, arguments: list[str], input: str | None = 
             result = run(arguments, input)
     made = {path.name: path for path in _files(folder) if path.name not in private}
     # What the counts for the owner alone say depends on the truth; that they are there, and for whom, does not.
-    own = [name for name, path in made.items() if name.endswith(".owner.json") or path.parent.suffix == ".owner"]
+    own = [
+        name
+        for name, path in made.items()
+        if name.endswith(".owner.json") or (path.parent.suffix == ".owner" and name != "rejected.csv")
+    ]
     counts = {name: made.pop(name).stat().st_mode for name in own}
     return {
         "for the owner": counts,

@@ -33,6 +33,8 @@ pytestmark = pytest.mark.replayed_words
 
 KINDS = {"town": ([town_rows(place) for place in places()], 2), "site": ([site_rows(name) for name in NAMES], 1)}
 #: A lock's address and folder are not the same twice.
+#: What the folder of a release has.
+PUBLIC = ("index.json", "model.npz", "policy.json", "released.csv", "released.csv.privacy.json")
 _ADDRESS = re.compile(r"\d{9,}|/\S*/")
 
 
@@ -66,13 +68,13 @@ def test_with_the_same_answers_every_byte_is_the_same(shown, kind):
             runs.append(shown(kind, text))
     assert differing(runs) == set()
     assert runs[0]["exit"] == 0
-    assert {"out.csv", "out.csv.privacy.json", "ledger.db", "ledger.db.commands.lock"} == runs[0]["names"].keys()
+    assert {*PUBLIC, "ledger.db", "ledger.db.commands.lock"} == runs[0]["names"].keys()
     # Rows without times are kept as digests in the owner's folder.
-    own = ["out.csv.owner.json", *(["key", "rows.db"] if kind == "site" else [])]
+    own = ["counts.json", "owner.json", "key", *(["rows.db"] if kind == "site" else [])]
     assert runs[0]["for the owner"] == dict.fromkeys(own, 0o100600)
 
 
-@pytest.mark.parametrize("output", ["out.parquet", "out.csv.gz"])
+@pytest.mark.parametrize("output", ["out.parquet"])
 @pytest.mark.parametrize("more", [["--constraint", "delta=0.2"], ["--mechanism", "staircase"]])
 def test_so_is_every_byte_of_other_formats_and_choices(shown, output, more):
     rows, dimension = KINDS["town"]
@@ -113,13 +115,13 @@ def test_the_figures_of_a_check_are_seen_by_who_asks_for_them_alone(shown, kind)
 
 
 def published(run: dict[str, object]) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(run["out.csv"].decode())))
+    return list(csv.DictReader(io.StringIO(run["released.csv"].decode())))
 
 
 def without_computed(run: dict[str, object], tmp_path) -> dict[str, object]:
     """A run without z and what is computed from it: in the table, in the statement's digest, in the ledger."""
     kept = [{k: v for k, v in row.items() if not k.startswith("z_")} for row in published(run)]
-    statement = json.loads(run["out.csv.privacy.json"])
+    statement = json.loads(run["released.csv.privacy.json"])
     statement["file"].pop("sha256")
     (tmp_path / "copy.db").write_bytes(run["ledger.db"])
     told = {name: value for name, value in run.items() if not isinstance(value, bytes) and name != "names"}
@@ -224,7 +226,7 @@ class TestTheChecksCanFail:
         monkeypatch.setattr(Lattice, "to_answers", lambda self, z: truly(self, z) + known[0] * 1e-9)
         with around_draws(remember):
             runs = [shown("town", rows) for rows in KINDS["town"][0][:3]]
-        assert {"out.csv", "names"} & differing(runs)
+        assert {"released.csv", "names"} & differing(runs)
 
     def test_a_row_of_drift_that_is_not_released(self, shown, monkeypatch):
         from dphmm.states.visit_table import Gathering
@@ -240,7 +242,7 @@ class TestTheChecksCanFail:
             first = shown("site", site_rows("news"))
         with given_answers(1):
             other = shown("site", site_rows("checkout"))
-        assert {"out.csv", "stderr", "ledger.db"} <= differing([first, other])
+        assert {"released.csv", "stderr", "ledger.db"} <= differing([first, other])
 
     def test_drift_that_is_told_of(self, shown, monkeypatch):
         from dphmm.cli.console import Console

@@ -83,7 +83,7 @@ def test_every_name_of_the_right_form_is_released_alike(shown, kind, reader):
             runs.append(shown(kind, reader, [name, first, name]))
     assert differing(runs) == set()
     assert runs[0]["exit"] == 0
-    published = runs[0]["stdout"] if reader == "-" else runs[0]["out.csv"].decode().partition("\n")[2]
+    published = runs[0]["stdout"] if reader == "-" else runs[0]["released.csv"].decode().partition("\n")[2]
     assert published.count("\n") == 3
 
 
@@ -104,8 +104,8 @@ def test_a_name_that_cannot_be_is_set_aside_like_any_syntax_error(shown, kind, r
     else:
         word, shift = ("line", 1) if reader == "rows.csv" else ("row", 0)
         listed = [f"{line + shift},{reason}" for line, reason in zip(at, expected, strict=True)]
-        assert run["out.csv.rejected.csv"].decode().splitlines() == [f"{word},reason", *listed]
-        assert run["out.csv"].decode().count("\n") == 3
+        assert run["rejected.csv"].decode().splitlines() == [f"{word},reason", *listed]
+        assert run["released.csv"].decode().count("\n") == 3
     for name in ill:
         assert len(name) < 4 or name not in run["stderr"] + run["stdout"]
 

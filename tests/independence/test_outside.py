@@ -3,7 +3,7 @@
 Claim. A place outside every cell is answered as the state whose place is nearest. So let two inputs differ in one
 place alone, outside in the one and of that very state in the other, and let the system's words be the same: then exit
 code, both streams, logs, names, modes, lengths and bytes of all files (released file, statement, ledger) are the same,
-for batches, streams, resumed runs, merged states, squares and hexagons. Only OUT.owner.json says which it was.
+for batches, streams, resumed runs, merged states, squares and hexagons. Only OUT.owner/counts.json says which it was.
 (`test_bytes` replaces the answers; here the noise itself is drawn.)
 
 The check before a release is a channel of its own: whether at least one row in 20 is in a state (`cli.test_check`).
@@ -91,12 +91,12 @@ def test_a_batch(shown, kind, choice):
         one, other = shown(rows(kind, outside), arguments), shown(rows(kind, inside), arguments)
         assert differing(one, other) == set(), outside
         assert one["exit"] == 0
-    assert "out.csv" in differing(one, shown(rows(kind, outside), arguments, key="another key")), "noise is drawn"
+    assert "released.csv" in differing(one, shown(rows(kind, outside), arguments, key="another key")), "noise is drawn"
 
 
 @pytest.mark.parametrize("kind", SPACES)
 def test_a_stream(shown, kind):
-    arguments = ["release", "-", *release_arguments(kind, "-")[2:], "--statement", "stream.json"]
+    arguments = ["release", "-", *release_arguments(kind, "stream")[2:]]
     for outside, inside in pairs(kind)[::3]:
         runs = []
         for lat, lon in (outside, inside):
@@ -118,12 +118,13 @@ def test_a_run_that_is_resumed(kind, tmp_path, monkeypatch):
         monkeypatch.chdir(folder)
         shown = []
         with guard.drawing(guard.REPLAYED, "resumed"):
-            for times, more in ((TIMES[:1], ()), (TIMES, ("--resume",))):
+            for times in (TIMES[:1], TIMES):
                 (folder / "rows.csv").write_text(rows(kind, where, times))
-                result = run(release_arguments(kind, "out.csv", *more))
+                result = run(release_arguments(kind, "out.csv"))
                 shown.append((result.exit_code, result.stdout, result.stderr))
-        files = {path.name: path.read_bytes() for path in folder.iterdir() if path.name.startswith(("out", "ledger"))}
-        counts = json.loads(files.pop("out.csv.owner.json"))
+        own = [folder / "ledger.db", *sorted((folder / "out").iterdir())]
+        files = {path.name: path.read_bytes() for path in own}
+        counts = json.loads((folder / "out.owner" / "counts.json").read_text())
         told.append((shown, files))
         assert counts["rows_in_no_state"] == (len(TIMES) if number == 0 else 0)
     assert told[0] == told[1]

@@ -17,6 +17,7 @@ from click.testing import Result
 
 import commands
 from commands import Run
+from dphmm.storage.release_folder import ReleaseFolder
 
 # Rows of each person in the tests of a few people; a receiver that was read every five seconds gives few steps.
 FEW_ROWS = {"geolife-plt": 3000}
@@ -57,14 +58,25 @@ class Done:
         found: dict[str, Any] = json.loads(self.said.stdout)
         return found
 
-    def file(self, suffix: str) -> Path:
-        """released.parquet, its ledger, its statement, by suffix."""
-        return self.folder / f"{self.cell.file}.{suffix}"
+    @property
+    def place(self) -> ReleaseFolder:
+        """The folder of the release, and its owner's."""
+        return ReleaseFolder(self.folder / self.cell.file)
+
+    @property
+    def table(self) -> Path:
+        """The released rows; the statement is beside them."""
+        return self.place.path / "released.parquet"
+
+    @property
+    def ledger(self) -> Path:
+        """Where the release is counted."""
+        return self.folder / f"{self.cell.file}.db"
 
     @property
     def released(self) -> pd.DataFrame:
-        """The released file."""
-        return pd.read_parquet(self.file("parquet"))
+        """The released rows as a table."""
+        return pd.read_parquet(self.table)
 
     @property
     def truth(self) -> pd.DataFrame:
@@ -109,7 +121,7 @@ def released(prepared: Callable[[str, int], Path], matrix: ModuleType, run: Run)
         if (people, cell) not in finished:
             folder = prepared(name, people)
             said = run(*matrix.release_arguments(cell, folder))
-            drifted = matrix.drift_in(folder / f"{cell.file}.parquet.owner.json")
+            drifted = matrix.drift_in(matrix.counts_of(cell, folder))
             finished[people, cell] = Done(given, cell, folder, said, drifted)
         return finished[people, cell]
 

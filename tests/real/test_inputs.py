@@ -52,7 +52,7 @@ def test_geolife_from_a_folder_is_geolife_from_the_archive(data_folder, matrix, 
 @pytest.mark.parametrize(("name", "users", "policy"), [("mvad", 4, "transition"), ("geolife-beijing", 2, "radius")])
 def test_a_release_of_the_very_people_fitted_on_says_so(name, users, policy, prepared, matrix, run, tmp_path):
     rows = prepared(name, users) / "release.parquet"
-    model, out = tmp_path / "model.npz", tmp_path / "released.parquet"
+    model, out = tmp_path / "model.npz", tmp_path / "released"
     fitted = run("fit", rows, "-o", model, *matrix.INPUTS[name].fitting)
     assert "without privacy" in fitted.stderr
     kind, *options = matrix.INPUTS[name].policies[policy]
@@ -67,7 +67,7 @@ def test_a_release_of_the_very_people_fitted_on_says_so(name, users, policy, pre
     said = run(*release)
     assert "warning: the model" in said.stderr
     assert json.loads(said.stdout)["model_people"] == "same"
-    statement = json.loads((tmp_path / "released.parquet.privacy.json").read_text())
+    statement = json.loads((out / "released.csv.privacy.json").read_text())
     assert statement["model"]["people"] == "same"
     assert statement["private"] is False and statement["reasons"] == ["fitted on released"]
 
@@ -82,9 +82,9 @@ def test_with_another_truth_at_the_same_times_only_z_changes(prepared, matrix, r
         run(
             "release", tmp_path / f"{number}.parquet", "--model", folder / "smoothed.npz",
             "--policy", folder / "smoothed-radius.json", "--epsilon", "1",
-            "-o", tmp_path / f"r{number}.parquet", "--ledger", tmp_path / f"{number}.db",
+            "-o", tmp_path / f"r{number}", "--format", "parquet", "--ledger", tmp_path / f"{number}.db",
         )  # fmt: skip
-        published.append(pd.read_parquet(tmp_path / f"r{number}.parquet"))
+        published.append(pd.read_parquet(tmp_path / f"r{number}" / "released.parquet"))
     public = ["user", "t", "step", "epsilon", "cost", "plan"]
     pd.testing.assert_frame_equal(published[0][public], published[1][public])
     assert (published[0].z_0 != published[1].z_0).any()
@@ -104,14 +104,18 @@ def test_unheard_of_states_and_unmistakable_places_are_shown_nowhere(prepared, m
         (months, mvad, "counts", "transition"),
         (points, map_, "smoothed", "radius"),
     ):
-        source, out = tmp_path / f"{policy}.parquet", tmp_path / f"{policy}-released.csv"
+        source, out = tmp_path / f"{policy}.parquet", tmp_path / f"{policy}-released"
         rows.to_parquet(source, index=False)
         said = run(
             "release", source, "--model", folder / f"{model}.npz", "--policy", folder / f"{model}-{policy}.json",
-            "--epsilon", "1", "-o", out, "--ledger", tmp_path / f"{policy}.db", "--owner-view", "--json",
+            "--epsilon", "1", "-o", out, "--ledger", tmp_path / f"{policy}.db", "--json",
         )  # fmt: skip
         source.unlink()
-        everything = [said.stdout.encode(), said.stderr.encode(), *(p.read_bytes() for p in tmp_path.iterdir())]
+        everything = [
+            said.stdout.encode(),
+            said.stderr.encode(),
+            *(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()),
+        ]
         for data in everything:
             assert STATE.encode() not in data
             assert b"06.890123" not in data

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
+from dphmm.statement.files import statement_path
 from dphmm.statement.release import statement_schema
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.models import load_model
+from dphmm.storage.release_folder import COUNTS, MODEL, POLICY
 from real.canaries import found_in, unmistakable
 
 # Input, people released (None: as many as the benchmark), model, policy, constraint.
@@ -81,7 +83,7 @@ def test_every_row_in_is_released_or_counted(done):
 def test_what_is_published_is_what_is_stored(done):
     published, space = done.released, load_model(done.folder / f"{done.cell.model}.npz").space
     axes = [f"z_{j}" for j in range(space.dimension)]
-    with open_ledger(done.file("db")) as ledger:
+    with open_ledger(done.ledger) as ledger:
         stored = {s: {e.t: e for e in ledger.entries(s, q) if e.kind == "release"} for s, q in ledger.sessions()}
         skipped = sum(e.steps for s, q in ledger.sessions() for e in ledger.entries(s, q) if e.kind == "skip")
     assert sum(map(len, stored.values())) == len(published)
@@ -107,9 +109,9 @@ def test_the_released_file_has_the_columns_of_the_contract_and_public_times(done
 
 
 def test_the_statement_follows_its_schema_and_is_about_this_file(done):
-    statement = json.loads(done.file("parquet.privacy.json").read_text())
+    statement = json.loads(statement_path(done.table).read_text())
     Draft202012Validator(statement_schema()).validate(statement)
-    assert statement["file"]["sha256"] == hashlib.sha256(done.file("parquet").read_bytes()).hexdigest()
+    assert statement["file"]["sha256"] == hashlib.sha256(done.table.read_bytes()).hexdigest()
     assert statement["published"]["rows"] == len(done.released)
     assert statement["mechanism"]["chosen"] == done.document["mechanisms"]
     assert statement["epsilon"] == "1"
@@ -121,12 +123,14 @@ def test_no_true_place_or_name_is_in_anything_that_is_kept_or_said(done):
     if done.input.unit != "m":
         # Names are public; but neither the ledger nor the summary has reason to say them.
         for name in (name for name in done.truth.state.unique() if len(name) > 5):
-            assert name.encode() not in done.file("db").read_bytes()
+            assert name.encode() not in done.ledger.read_bytes()
             assert name not in done.said.stdout + done.said.stderr
         return
     private = unmistakable(np.concatenate([done.truth.lat, done.truth.lon]))
     assert len(private) > 20
-    kept = [done.file(suffix).read_bytes() for suffix in ("db", "parquet", "parquet.privacy.json")]
+    files = [path for path in done.place.path.iterdir() if path.name not in (MODEL, POLICY)]
+    assert len(files) >= 3
+    kept = [path.read_bytes() for path in (done.ledger, *files)]
     numbers = done.released.select_dtypes("number").to_numpy(dtype=np.float64)
     for data in (*kept, numbers.tobytes(), done.said.stdout.encode(), done.said.stderr.encode()):
         assert found_in(data, private) == set()
@@ -140,7 +144,7 @@ def test_the_estimate_errs_less_than_the_release(done, matrix):
 
 
 def test_the_account_is_the_sum_of_the_file(done, run):
-    account = json.loads(run("account", done.file("db"), "--json").stdout)
+    account = json.loads(run("account", done.ledger, "--json").stdout)
     sums = done.released.groupby("user")[["epsilon", "cost"]].sum()
     assert {subject["subject"] for subject in account["subjects"]} == set(sums.index)
     for subject in account["subjects"]:
@@ -166,14 +170,14 @@ def test_details_foretell_the_first_release(done, run):
 def test_drift_is_counted_for_the_owner_alone(done):
     assert 0 <= done.drifted <= len(done.released)
     assert "drift" not in done.said.stdout
-    assert done.file("parquet.owner.json").stat().st_mode & 0o077 == 0
-    assert "drift" not in done.file("parquet.privacy.json").read_text().lower()
+    assert (done.place.owner / COUNTS).stat().st_mode & 0o077 == 0 and done.place.owner.stat().st_mode & 0o077 == 0
+    assert "drift" not in statement_path(done.table).read_text().lower()
 
 
 def test_resumed_it_is_the_same_file_and_spends_nothing(done, run, matrix):
-    file, statement = done.file("parquet"), done.file("parquet.privacy.json")
+    file, statement = done.table, statement_path(done.table)
     before = file.read_bytes(), statement.read_bytes()
-    again = run(*matrix.release_arguments(done.cell, done.folder), "--resume")
+    again = run(*matrix.release_arguments(done.cell, done.folder))
     document = json.loads(again.stdout)
     assert (file.read_bytes(), statement.read_bytes()) == before
     assert document["stored_before"] == document["released"] == done.document["released"]

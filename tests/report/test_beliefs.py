@@ -171,7 +171,7 @@ def test_all_zones_are_under_every_map(tmp_path):
     dphmm.save_policy(policy, tmp_path / "policy.json", zones)
     write_rows(tmp_path / "walks.csv", ["user", "step", "state"], [["ann", 1, "ring"], ["ann", 2, "ring"]])
     released(tmp_path, smoothed=False)
-    found = dphmm.read_report(tmp_path / "released.parquet", model, policy)
+    found = dphmm.read_report(tmp_path / "released" / "released.parquet", model, policy)
     assert found.cells.rings == zones.rings
     drawn = str(maps.shapes_below(found))
     assert drawn.count('class="zone"') == 2 and drawn.count("M") == 8 + 4

@@ -57,7 +57,10 @@ def test_of_many_labels_none_is_left_out(tmp_path):
     released(tmp_path, epsilon=6)
     equal = [np.full(17, value) for value in (1 / 17, 0.0, 0.5)]
     found = replace(read(tmp_path), shares=[Share(step, 6, *equal) for step in (1, 2)])
-    content, told = Content(found), pq.read_table(tmp_path / "released.parquet").to_pandas().z.value_counts()
+    content, told = (
+        Content(found),
+        pq.read_table(tmp_path / "released" / "released.parquet").to_pandas().z.value_counts(),
+    )
     often = sorted(names, key=lambda name: (-told.get(name, 0), name))
     assert often[0] == "page 16"
     # The five named most often have a colour of their own, on strips, in the key and on the charts of shares.
@@ -118,5 +121,5 @@ def test_what_another_budget_would_give_is_what_the_plan_found(world):
     other = replace(plan.others[0], others=())
     with pytest.raises(InvalidInput, match=r"plan: got .*; expected the plan that the file was released by"):
         read(folder, plan=other)
-    told = report(folder, folder / "with-plan.html", "--policy", folder / "policy.json", "--plan", folder / "plan.json")
+    told = report(folder, folder / "with-plan.html")
     assert told.exit_code == 0 and "What another budget would give" in (folder / "with-plan.html").read_text()

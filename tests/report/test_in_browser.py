@@ -99,8 +99,7 @@ def page(world):
         path = world(name) / "all.owner.html"
         if not path.exists():
             folder = world(name)
-            more = ("--truth", folder / "walks.csv", "--ledger", folder / "ledger.db")
-            report(folder, path, *more, "--policy", folder / "policy.json")
+            report(folder, path, "--truth", folder / "walks.csv", ledger=True)
         return path
 
     return made
@@ -155,7 +154,7 @@ def test_the_first_screen_has_all_four_answers_and_the_map(whose, browser, world
     folder = world("planned")
     path = folder / "public.html" if whose == "public" else page("planned")
     if whose == "public":
-        report(folder, path, "--policy", folder / "policy.json", "--force")
+        report(folder, path, "--force")
     tab = browser.open(path, **LOOKS["desktop"])
     bottoms = tab.ask(
         "[...document.querySelectorAll('.card, #map, #slide')].map((e) => e.getBoundingClientRect().bottom)"
@@ -203,7 +202,7 @@ def test_a_road_is_a_line(browser, page):
 def test_keys_buttons_and_clicks_move_the_step(browser, page):
     tab = browser.open(page("planned"))
     tab.ask("document.getElementById('step').focus()")
-    asked = pq.read_table(page("planned").parent / "released.parquet").to_pandas()
+    asked = pq.read_table(page("planned").parent / "released" / "released.parquet").to_pandas()
     answers = np.flatnonzero(asked[asked.user == "u1"].plan.notna()).tolist()
     assert number(tab) in answers and "answer" in told(tab)
     for key, code, found in (
@@ -272,7 +271,7 @@ def test_play_begins_again_and_next_ends_with_the_last_answer(browser, page):
         if tab.ask("document.getElementById('next').getAttribute('aria-disabled') === 'true'"):
             break
         tab.ask("document.getElementById('next').click()")
-    asked = pq.read_table(page("planned").parent / "released.parquet").to_pandas()
+    asked = pq.read_table(page("planned").parent / "released" / "released.parquet").to_pandas()
     last = np.flatnonzero(asked[asked.user == "u1"].plan.notna())[-1]
     assert tab.ask("document.getElementById('next').getAttribute('aria-disabled') === 'true'") and "answer" in told(tab)
     data = tab.ask("JSON.parse(document.getElementById('data').textContent)")
@@ -333,7 +332,7 @@ def test_the_key_says_what_lies_beyond(browser, page):
             beyond = any(not 12 <= value <= 488 for place in places for value in place)
             assert tab.ask(told.format("outlying")) is beyond
             seen.add(beyond)
-    table, space = pq.read_table(page("delta").parent / "released.parquet").to_pandas(), dphmm.load_model(
+    table, space = pq.read_table(page("delta").parent / "released" / "released.parquet").to_pandas(), dphmm.load_model(
         page("delta").parent / "model.npz").space  # fmt: skip
     cells = Cells.of_space(space)
     answers = table[["z_0", "z_1"]].dropna().to_numpy()
@@ -366,7 +365,7 @@ def test_what_is_drawn_is_the_library_s_belief(name, browser, page):
     folder, tab = page(name).parent, browser.open(page(name))
     model = dphmm.load_model(folder / "model.npz")
     policy = dphmm.load_policy(folder / "policy.json", model=model)
-    table = pq.read_table(folder / "released.parquet").to_pandas()
+    table = pq.read_table(folder / "released" / "released.parquet").to_pandas()
     options = {"constraint": dphmm.DeltaSet(0.2)} if name == "delta" else {}
     smoothed = dphmm.smooth(table, model, policy, model.space, marginals=True, progress=False, **options)
     cells = Cells.of_space(model.space)
@@ -387,7 +386,7 @@ def test_what_is_drawn_is_the_library_s_belief(name, browser, page):
 def test_the_truth_and_the_error_are_those_of_the_file(browser, page):
     folder, tab = page("grid").parent, browser.open(page("grid"))
     data = tab.ask("JSON.parse(document.getElementById('data').textContent)")
-    table = pq.read_table(folder / "released.parquet").to_pandas()
+    table = pq.read_table(folder / "released" / "released.parquet").to_pandas()
     assert [person["name"] for person in data["people"]] == list(table.user.drop_duplicates())
     assert all(len(person["off"]) == 12 and all(person["off"]) for person in data["people"])
     tab.ask("(s => { s.value = 4; s.oninput(); })(document.getElementById('step'))")
@@ -437,7 +436,7 @@ def test_very_many_states(browser, tmp_path, monkeypatch):
     monkeypatch.setattr("dphmm.report.assembling._INVENTED", 2)
     monkeypatch.setattr("dphmm.choose.planning.STAYERS", 3)
     folder = wide(tmp_path)
-    report(folder, folder / "page.html", "--policy", folder / "policy.json")
+    report(folder, folder / "page.html")
     assert (folder / "page.html").stat().st_size <= 3_000_000
     tab = browser.open(folder / "page.html", **LOOKS["desktop"])
     data = tab.ask("JSON.parse(document.getElementById('data').textContent)")
@@ -555,7 +554,7 @@ def test_printed_it_shows_no_controls(browser, page):
     assert tab.ask("[...document.querySelectorAll('button, select, input')].every((e) => !e.getClientRects().length)")
     assert tab.ask("document.querySelector('.print-banner').getClientRects().length") == 1
     foot = tab.ask("document.querySelector('.on-paper').innerText")
-    released = page("planned").parent / "released.parquet"
+    released = page("planned").parent / "released" / "released.parquet"
     assert hashlib.sha256(released.read_bytes()).hexdigest() in foot
     assert "released.parquet.privacy.json" in tab.ask("document.querySelector('footer').innerText")
     pages = tab.send("Page.printToPDF", preferCSSPageSize=True)

@@ -5,6 +5,7 @@ It would fail for steps of a sequence that are drawn over one another.
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_steps_that_come_once_are_not_drawn_over_one_another(planned, tmp_path):
         folder, *(("--plan", folder / "plan.json") if planned else ()), epsilon=None if planned else 1, smoothed=False
     )
     found = read(folder)
-    rows = pq.read_table(folder / "released.parquet").to_pandas()
+    rows = pq.read_table(folder / "released" / "released.parquet").to_pandas()
     decoded = dphmm.smooth(rows, *public(folder), found.space, progress=False)
     due = (1 - decoded.probability).groupby(decoded.step).mean()
     over = OverSteps(found)
@@ -70,9 +71,9 @@ def test_of_steps_that_come_once_the_file_s_first_are_drawn(tmp_path):
         rows.assign(step=rows.step - rows.step.min() + first).to_csv(folder / name, index=False)
     released(folder, epsilon=1, smoothed=False)
     for old in folder.glob("released*"):
-        old.unlink()
-    released(folder, "--resume", rows="later.csv", epsilon=1, smoothed=False)
-    report(folder, tmp_path / "a.html", "--policy", folder / "policy.json", "--ledger", folder / "ledger.db")
+        shutil.rmtree(old)
+    released(folder, rows="later.csv", epsilon=1, smoothed=False)
+    report(folder, tmp_path / "a.html", ledger=True)
     drawn = (tmp_path / "a.html").read_text()
     assert "step 1,006" in drawn and "step 1,045" in drawn and "step 1,046" not in drawn
 

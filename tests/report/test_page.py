@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -40,7 +41,7 @@ from dphmm.statement.sentences import doubt_words, factor_words, off
 from dphmm.statement.story import ANSWERS
 from dphmm.statement.verdict import WARNS, Stay, Verdict
 from report.spoken import spoken
-from report.worlds import FIT, WORLDS, of_places, read, released, report
+from report.worlds import FIT, WORLDS, of_places, read, released, report, without_policy
 from report.worlds import public as world_of
 
 #: Commands and files draw here: each test replays words of its own.
@@ -81,11 +82,10 @@ class _Reader(HTMLParser):
         return " ".join(" ".join(self.text).split())
 
 
-def made(folder, *options, policy=True):
+def made(folder, *options, ledger=False):
     """The page of a world, as text."""
-    chosen = ("--policy", folder / "policy.json") if policy else ()
     out = folder / ("page.owner.html" if "--truth" in options else "page.html")
-    report(folder, out, *chosen, *options, "--force", "-q")
+    report(folder, out, *options, "--force", "-q", ledger=ledger)
     return out.read_text()
 
 
@@ -125,7 +125,7 @@ def test_every_picture_says_its_finding(name, page_of):
 def test_a_planned_release_answers_in_order(world):
     folder = world("planned")
     said = _Reader(made(folder)).said
-    statement = load_statement(folder / "released.parquet")
+    statement = load_statement(folder / "released" / "released.parquet")
     parts = [
         read(folder).story.verdict.lines[0],
         "What a reader can find out",
@@ -153,11 +153,9 @@ def test_a_planned_release_answers_in_order(world):
 def test_figures_agree_to_the_digit(name, world):
     """Page, terminal, --json and the library."""
     folder = world(name)
-    told = json.loads(
-        report(folder, folder / "page.html", "--policy", folder / "policy.json", "--force", "--json").stdout
-    )
+    told = json.loads(report(folder, folder / "page.html", "--force", "--json").stdout)
     said, found = _Reader((folder / "page.html").read_text()).said, told["found"]
-    terminal = report(folder, folder / "page.html", "--policy", folder / "policy.json", "--force").stderr
+    terminal = report(folder, folder / "page.html", "--force").stderr
     terminal = " ".join(terminal.split())
     own = read(folder).story if name != "delta" else None
     assert own is None or (own.document()["found"] == found and own.document()["verdict"] == told["verdict"])
@@ -177,7 +175,7 @@ def test_figures_agree_to_the_digit(name, world):
 def test_the_verdict_is_the_same_on_page_terminal_json_and_notebook(name, world, report_of):
     """Whole sentences, in one order; and the facts of `--json` are those that the sentences are of."""
     folder = world(name)
-    told = report(folder, folder / "page.html", "--policy", folder / "policy.json", "--force", "--json")
+    told = report(folder, folder / "page.html", "--force", "--json")
     document, found = json.loads(told.stdout), report_of(name)
     lines, facts = found.story.verdict.lines, json.loads(json.dumps(found.story.document()))
     assert lines and facts == {name: document[name] for name in facts}
@@ -292,7 +290,7 @@ def test_the_truth_changes_no_byte_of_a_public_page(tmp_path):
         (tmp_path / name).mkdir()
         of_places(tmp_path / name, walk_rows(["u1", "u2"], 12, seed), people, FIT, "1.5km")
     one, other = tmp_path / "one", tmp_path / "other"
-    for file in ("released.parquet", "released.parquet.privacy.json"):
+    for file in ("released/released.parquet", "released/released.parquet.privacy.json"):
         (other / file).write_bytes((one / file).read_bytes())
     assert made(one) == made(other)
     (one / "walks.csv").unlink()
@@ -348,7 +346,7 @@ def test_shares_of_labels_are_those_of_plain_arithmetic(world):
     """Randomised response over four labels, inverted by hand."""
     folder = world("labels")
     found = read(folder)
-    table_ = pq.read_table(folder / "released.parquet").to_pandas()
+    table_ = pq.read_table(folder / "released" / "released.parquet").to_pandas()
     stay = np.e / (np.e + 3)
     counts = table_[table_.step == 1].z.value_counts()
     for label, share in zip(found.space.names, found.shares[0].share, strict=True):
@@ -375,8 +373,8 @@ def test_a_release_that_nobody_was_asked_for_says_so(tmp_path):
     plan = dphmm.plan(model, policy, model.space, promise, epsilon=1, people=5)
     assert plan.schedule.at[0] > 3
     dphmm.save_plan(plan, folder / "plan.json")
-    run("release", folder / "walks.csv", *public, "--plan", folder / "plan.json", "-o", folder / "released.parquet",
-        "--ledger", folder / "ledger.db", "--no-check", code=3)  # fmt: skip
+    run("release", folder / "walks.csv", *public, "--plan", folder / "plan.json", "-o", folder / "released",
+        "--format", "parquet", "--ledger", folder / "ledger.db", "--no-check", code=3)  # fmt: skip
     said = _Reader(made(folder)).said
     assert "No answer has been published." in said and "first at step" in said and "0 of 1" in said
     assert "Budget: spent and left" not in said
@@ -411,8 +409,6 @@ def test_tables_of_numbers_are_no_formulas():
 
 def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):
     """The first twelve rows of a sequence whose ledger has twelve more: only what was spent is of the ledger."""
-    import shutil
-
     (tmp_path / "whole").mkdir()
     folder = WORLDS["grid"](tmp_path / "whole")
     shutil.copytree(folder, first := tmp_path / "first")
@@ -420,9 +416,9 @@ def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):
     later = [line.replace("T08:", "T09:") for line in people[1:]]
     (folder / "more.csv").write_text("\n".join([*people, *later]) + "\n")
     public = ("--model", folder / "model.npz", "--policy", folder / "policy.json", "--epsilon", 1)
-    stored = ("--ledger", folder / "ledger.db", "--resume")
-    run("release", folder / "more.csv", *public, "-o", folder / "released.parquet", *stored)
-    pages = [made(first, *more) for more in ((), ("--ledger", folder / "ledger.db"))]
+    run("release", folder / "more.csv", *public, "-o", folder / "more", "--ledger", folder / "ledger.db")
+    shutil.copy(folder / "ledger.db", first / "ledger.db")
+    pages = [made(first, ledger=ledger) for ledger in (False, True)]
     data = [re.search(r'id="data">(.*?)</script>', text)[1] for text in pages]
     assert data[0] == data[1] and '"levels"' in data[0]
     alone, both = map(_Reader, pages)
@@ -463,10 +459,10 @@ def test_all_answers_are_those_of_the_plan_only_where_they_take_the_whole_promis
 @pytest.mark.parametrize(
     ("name", "command"),
     [
-        ("-o.parquet", "check-release ./-o.parquet --model"),
-        ("two words.parquet", "check-release 'two words.parquet' --model"),
-        ("a;touch b.parquet", "check-release 'a;touch b.parquet' --model"),
-        ("released.parquet", "check-release released.parquet --model"),
+        ("-o.parquet", "check-release ./-o.parquet"),
+        ("two words.parquet", "check-release 'two words.parquet'"),
+        ("a;touch b.parquet", "check-release 'a;touch b.parquet'"),
+        ("released.parquet", "check-release released.parquet"),
     ],
 )
 def test_the_command_to_check_is_safe_to_paste(name, command, report_of):
@@ -496,14 +492,12 @@ def test_a_share_and_its_number_stay_on_one_line(page_of):
 
 def test_a_second_query_is_counted_alike_on_page_terminal_and_json(world, tmp_path):
     """Twelve answers of epsilon 1 and twelve of 2: 36 in all, wherever it is told; found is what the file says."""
-    import shutil
-
     folder = tmp_path / "two"
     shutil.copytree(world("grid"), folder)
     public = ("--model", folder / "model.npz", "--policy", folder / "policy.json", "--epsilon", 2)
-    other = ("--query", "again", "-o", folder / "again.parquet")
+    other = ("--query", "again", "-o", folder / "again")
     run("release", folder / "walks.csv", *public, *other, "--ledger", folder / "ledger.db")
-    told = report(folder, tmp_path / "page.html", "--ledger", folder / "ledger.db", "--json")
+    told = report(folder, tmp_path / "page.html", "--json", ledger=True)
     document, terminal = json.loads(told.stdout), " ".join(told.stderr.split())
     said = _Reader((tmp_path / "page.html").read_text()).said
     assert document["spent"]["epsilon_sum"] == "36" and document["spent"]["counted_in"] == "ledger"
@@ -559,16 +553,16 @@ def test_without_the_policy_no_bound_of_several_answers_is_told(doctored, tmp_pa
     """Page, terminal and --json agree: nothing confirms a promise of a policy that is known by its hash alone."""
 
     folder = doctored("planned", {"policy.parameters": None})
-    told = report(folder, tmp_path / "page.html", "--json")
-    document, said = json.loads(told.stdout), _Reader((tmp_path / "page.html").read_text()).said
-    terminal = " ".join(told.stderr.split())
+    story = without_policy(folder, tmp_path / "page.html").story
+    document, said = story.document(), _Reader((tmp_path / "page.html").read_text()).said
+    terminal, told = " ".join(line for _, line in story.rows()), json.dumps(document, default=str)
     every = doubt_words(doubt(Fraction(4)))
-    for text in (said, terminal, told.stdout):
+    for text in (said, terminal, told):
         assert every not in text and "4 of 4" not in text and "680 m" not in text
     assert document["guaranteed"]["block"] is None and document["guaranteed"]["covered_distance"] is None
     assert document["spent"]["total"] is None and document["spent"]["most"] is None
     assert "no policy confirms the limit" in terminal and "no policy confirms the limit" in said
-    assert "the policy, and with it every limit (--policy)" in terminal
+    assert "the policy, and with it every limit" in terminal
     assert "without the policy nothing confirms it" in said
     assert document["published"]["noun"] == "noisy position" and "noisy positions" in terminal and "positions" in said
     assert "the part of town" in terminal and "The part of town" in said
@@ -581,13 +575,13 @@ def test_page_and_terminal_use_the_noun_of_the_statement(name, doctored, tmp_pat
     terminal = " ".join(report(folder, tmp_path / "page.html").stderr.split())
     main = (tmp_path / "page.html").read_text().partition("<main>")[2].partition("</main>")[0]
     said = re.sub(r'(?s)<details>.*?</details>| (?:id|for|class|href|download|aria-labelledby)="[^"]*"', "", main)
-    for why in load_statement(folder / "released.parquet").whys:
+    for why in load_statement(folder / "released" / "released.parquet").whys:
         said, terminal = said.replace(why, ""), terminal.replace(why, "")
     assert not re.findall(r"(?i)[^.>]*\b(?:persons?|people|somebody)\b[^.<]*", said + terminal)
     assert re.search(r"for each of \d+ vessels", said) and re.search(r"of \d+ vessels", terminal)
 
 
-def test_rows_are_compared_with_the_ledger_without_the_policy_too(doctored, tmp_path, monkeypatch):
+def test_rows_are_compared_with_the_ledger(doctored, tmp_path, monkeypatch):
     """One that has another answer of one row is not the ledger of this file."""
     own = check.ledger_rows
 
@@ -597,9 +591,12 @@ def test_rows_are_compared_with_the_ledger_without_the_policy_too(doctored, tmp_
         return told | {"releases": [[user, query, t, steps, "1,1", *more], *told["releases"][1:]]}
 
     monkeypatch.setattr(check, "ledger_rows", another)
-    folder = doctored("grid", {"policy.parameters": None})
-    line = report(folder, tmp_path / "page.html", "--ledger", folder / "ledger.db", code=2).stderr
-    assert "and ledger: " in line and "not those of" in line
+    folder = doctored("grid", {})
+    with (
+        dphmm.open_ledger(folder / "ledger.db", read_only=True) as ledger,
+        pytest.raises(InvalidInput, match=r"and ledger: .*not those of"),
+    ):
+        dphmm.open(folder / "released").read_report(ledger=ledger, progress=False)
 
 
 def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):

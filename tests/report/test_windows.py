@@ -8,6 +8,7 @@ or that tells of whole windows where nobody has two rows in one.
 from __future__ import annotations
 
 import re
+import shutil
 from fractions import Fraction
 
 import numpy as np
@@ -26,7 +27,7 @@ def report(tmp_path_factory):
     """Twelve answers of one person at epsilon 1, at most 4 in any 4 steps."""
     folder = WORLDS["planned"](tmp_path_factory.mktemp("window"))
     for old in [*folder.glob("released*"), *folder.glob("smoothed*"), *folder.glob("ledger*")]:
-        old.unlink()
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
     write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(["u1"], 12, 7))
     released(folder, "--path-epsilon", "4", "--window", "4")
     return read(folder)
@@ -93,6 +94,6 @@ def test_rows_that_are_scattered_in_time_are_no_whole_window(promise, steps, som
     write_rows(tmp_path / "walks.csv", ["user", "step", "state"], [["ann", step, 2] for step in steps])
     given = (None, ("--epsilon", "1")) if promise is None else (1, ("--path-epsilon", "4", *promise))
     released(tmp_path, *given[1], epsilon=given[0], smoothed=False)
-    found = read_report(tmp_path / "released.parquet", model, policy)
+    found = read_report(tmp_path / "released" / "released.parquet", model, policy)
     assert (found.found.own_stay is not None) == some
     assert found.found.people == "the rows of this file"

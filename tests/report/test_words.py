@@ -91,7 +91,7 @@ def test_answers_at_noon_find_who_stays_all_day(noon):
 
 
 def test_who_stays_is_told_alike_by_page_terminal_and_json(noon):
-    public = ("--policy", noon / "policy.json", "--force")
+    public = ("--force",)
     told = json.loads(report(noon, noon / "page.html", *public, "--json").stdout)
     stays = told["found"]["stays"]
     assert (stays["block"], stays["in_file"]) == ("day", DAYS)
@@ -155,7 +155,7 @@ def test_the_guarantee_has_its_condition_where_the_model_excludes_states(jump, t
     run("fit", people, "-o", tmp_path / "model.npz", *fit, *(() if jump is None else ("--jump", jump)))
     run("policy", "radius", tmp_path / "model.npz", "-o", tmp_path / "policy.json", "--radius", "1.5km")
     released(tmp_path, "--path-epsilon", 2, "--steps", 2)
-    given = ("--policy", tmp_path / "policy.json", "--force")
+    given = ("--force",)
     told = json.loads(report(tmp_path, tmp_path / "page.html", *given, "--json").stdout)
     shown = said((tmp_path / "page.html").read_text())
     terminal = " ".join(report(tmp_path, tmp_path / "page.html", *given).stderr.split())
@@ -196,7 +196,7 @@ def test_what_is_excluded_loses_more_than_the_bound():
 
 
 def test_nothing_is_said_to_confirm_where_the_model_came_from(noon):
-    told = report(noon, noon / "page.html", "--policy", noon / "policy.json", "--force").stderr
+    told = report(noon, noon / "page.html", "--force").stderr
     shown = said((noon / "page.html").read_text())
     assert "not checked the model's origin: only its file says it" in " ".join(told.split())
     assert (
@@ -238,7 +238,7 @@ WORDS = {
 @pytest.mark.parametrize("kind", SCHEDULES)
 def test_a_schedule_that_the_rows_do_not_follow_is_refused(kind, noon, tmp_path):
     folder = edited(noon, tmp_path, SCHEDULES[kind])
-    refused = report(folder, folder / "page.html", "--policy", folder / "policy.json", code=2)
+    refused = report(folder, folder / "page.html", code=2)
     assert WORDS[kind] in refused.stderr and not (folder / "page.html").exists()
 
 
@@ -253,7 +253,7 @@ def test_without_times_rows_follow_a_schedule_from_some_hour_on(kind, noon, tmp_
     }
     folder = edited(noon, tmp_path, changes[kind], timeless=True)
     kept = kind == "as it was"
-    told = report(folder, folder / "page.html", "--policy", folder / "policy.json", code=0 if kept else 2).stderr
+    told = report(folder, folder / "page.html", code=0 if kept else 2).stderr
     assert (folder / "page.html").exists() is kept and (kept or WORDS[kind] in told)
 
 
@@ -269,13 +269,14 @@ def test_a_total_that_the_rows_pass_is_refused(timeless, noon, tmp_path):
         ),
         timeless=timeless,
     )
-    refused = report(folder, folder / "page.html", "--policy", folder / "policy.json", code=2)
+    refused = report(folder, folder / "page.html", code=2)
     assert "promise: more than 6 in a block, wherever it begins: 'u0'" in refused.stderr
 
 
 def test_a_paced_schedule_is_told_as_what_the_statement_says(noon, tmp_path):
     folder = edited(noon, tmp_path, lambda told: told["schedule"].update(name="paced", spreads=[100.0]))
-    given = ("--policy", folder / "policy.json", "--force")
+    (folder / "released" / "plan.json").unlink()
+    given = ("--force",)
     told = report(folder, folder / "page.html", *given).stderr
     words = "at times chosen from what was already published"
     assert words in " ".join(told.split()) and words in said((folder / "page.html").read_text())
@@ -292,16 +293,16 @@ TIMES = {
 @pytest.mark.parametrize("kind", TIMES)
 def test_times_that_are_not_those_of_the_steps_are_refused(kind, noon, tmp_path):
     folder = edited(noon, tmp_path, lambda told: None, TIMES[kind])
-    refused = report(folder, folder / "page.html", "--policy", folder / "policy.json", code=2)
+    refused = report(folder, folder / "page.html", code=2)
     assert any(f"and {check}: " in refused.stderr for check in ("times", "schedule", "promise"))
     assert not (folder / "page.html").exists()
 
 
 def test_times_of_other_days_than_the_ledgers_are_refused(noon, tmp_path):
     folder = edited(noon, tmp_path, lambda told: None, lambda t: t + 48 * HOUR)
-    given = ("--policy", folder / "policy.json", "--force")
+    given = ("--force",)
     report(folder, folder / "page.html", *given)
-    refused = report(folder, folder / "page.html", *given, "--ledger", noon / "ledger.db", code=2)
+    refused = report(folder, folder / "page.html", *given, ledger=True, code=2)
     assert "and ledger: " in refused.stderr and "steps begin at other times" in refused.stderr
 
 
@@ -314,7 +315,7 @@ def test_of_one_answer_a_block_the_bound_is_on_every_chart(noon, tmp_path):
         ("one answer", "6", doubt(Fraction(6))),
         ("the whole file", "42", None),
     ]
-    report(noon, tmp_path / "page.html", "--policy", noon / "policy.json")
+    report(noon, tmp_path / "page.html")
     shown = said((tmp_path / "page.html").read_text())
     assert "one answer at least 1 in 405 doubt the whole file no useful limit" in shown
     assert "one answer × 404 at least 1 in 405 doubt" in shown
@@ -348,14 +349,14 @@ def test_whatever_shows_the_truth_of_real_people_says_so(noon, tmp_path):
 
 def test_the_cap_of_a_day_has_a_key_of_its_own(noon):
     """The cap of the sum over all time is another one, and there is none."""
-    given = ("--policy", noon / "policy.json", "--force", "--json")
+    given = ("--force", "--json")
     told = json.loads(report(noon, noon / "page.html", *given).stdout)
     spent = told["spent"]
     assert spent["cap"] is None
     assert (spent["total"], spent["of"], spent["counted_in"]) == ("6", "a day", "file")
     assert told["not_checked"]["codes"] == ["origin", "ledger"]
     assert "6 a day, as the statement says" in said((noon / "page.html").read_text())
-    told = json.loads(report(noon, noon / "page.html", *given, "--ledger", noon / "ledger.db").stdout)
+    told = json.loads(report(noon, noon / "page.html", *given, ledger=True).stdout)
     assert told["spent"]["counted_in"] == "ledger" and told["not_checked"]["codes"] == ["origin"]
     assert "6 a day, enforced by the ledger" in said((noon / "page.html").read_text())
 

@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 from click.testing import Result
 
 import dphmm
-from commands import BBOX, run, walk_rows, write_rows
+from commands import BBOX, edited, run, walk_rows, write_rows
 from crafted_bits import keyed_system_bits
-from dphmm.report import read_report
+from dphmm.report import read_report, write_report
+from dphmm.storage.release_folder import ReleaseFolder
 
 FIT = ("--grid", "1km", "--bbox", BBOX, "--step", "5min")
 EVIL = "<img src=x onerror=alert(1)>&\"'"
@@ -49,13 +50,12 @@ def released(
     with patch("dphmm.samplers.entropy._process_bits", lambda: bits):
         run(
             "release", folder / rows, "--model", folder / "model.npz", "--policy", folder / "policy.json",
-            "-o", folder / "released.parquet", "--ledger", folder / "ledger.db",
+            "-o", folder / "released", "--format", "parquet", "--ledger", folder / "ledger.db",
             *(() if epsilon is None else ("--epsilon", epsilon)), *options, code=code,
         )  # fmt: skip
     if smoothed:
         run(
-            "smooth", folder / "released.parquet", "--model", folder / "model.npz", "--policy", folder / "policy.json",
-            "-o", folder / "smoothed.parquet",
+            "read", folder / "released", "--estimates", "-o", folder / "smoothed.parquet", "--force",
         )  # fmt: skip
     return folder
 
@@ -204,15 +204,23 @@ WORLDS: dict[str, Callable[[Path], Path]] = {
 }
 
 
-def report(folder: Path, out: Path, *options: object, code: int = 0) -> Result:
-    """dphmm report of a world."""
-    return run("report", folder / "released.parquet", "--model", folder / "model.npz", "-o", out, *options, code=code)
+def report(folder: Path, out: Path, *options: object, ledger: bool = False, code: int = 0) -> Result:
+    """dphmm report of a world, as somebody sees it who has no ledger, or with that of its owner."""
+    alone = () if ledger else ("--no-ledger",)
+    return run("report", folder / "released", "-o", out, *alone, *options, code=code)
 
 
 def public(folder: Path) -> tuple[Any, Any]:
     """The model and the policy of a world."""
     model = dphmm.load_model(folder / "model.npz")
     return model, dphmm.load_policy(folder / "policy.json", model=model)
+
+
+def without_policy(folder: Path, out: Path) -> Any:
+    """The report of a world for somebody who has the table and the model alone, on a page too."""
+    found = read_report(folder / "released" / "released.parquet", public(folder)[0])
+    write_report(out, found)
+    return found
 
 
 def plan_of(folder: Path) -> Any:
@@ -222,8 +230,9 @@ def plan_of(folder: Path) -> Any:
 
 
 def read(folder: Path, **options: Any) -> Any:
-    """The report of a world."""
-    return read_report(folder / "released.parquet", *public(folder), **options)
+    """The report of a world, or of a table that a test released by the library, without a folder of its own."""
+    table, alone = folder / "released" / "released.parquet", folder / "released.parquet"
+    return read_report(alone if alone.exists() else table, *public(folder), **options)
 
 
 def wide(folder: Path) -> Path:
@@ -259,13 +268,14 @@ def altered(
 ) -> Path:
     """A copy of a release with another statement, and with other rows, whose hash the statement has."""
     shutil.copytree(folder, into, ignore=shutil.ignore_patterns("*.html"), dirs_exist_ok=True)
-    file, beside = into / "released.parquet", into / "released.parquet.privacy.json"
+    file, beside = into / "released" / "released.parquet", into / "released" / "released.parquet.privacy.json"
     told = json.loads(beside.read_text())
     tell(told)
     if rows is not None:
         pq.write_table(rows(pq.read_table(file)), file)
         told["file"]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
-    beside.write_text(json.dumps(told))
+    edited(file.parent, beside.name, json.dumps(told))
+    ReleaseFolder.of(file).keep([file.name])
     return into
 
 

@@ -29,6 +29,16 @@ def test_it_is_written_once_and_indexed(place):
     assert place.files() == before
 
 
+def test_a_policy_of_the_moves_of_the_model_is_one_of_them(tmp_path):
+    side = SIDE._replace(policy=dphmm.policy.transition(SETUP.model))
+    other = ReleaseFolder.of(tmp_path / "moves")
+    other.create()
+    side.save(other)
+    side.check_same(other)
+    with pytest.raises(InvalidInput, match="another policy"):
+        SIDE._replace(policy=dphmm.policy.from_edges([], 2)).check_same(other)
+
+
 def test_a_made_table_lies_beside_the_model(place):
     table = dphmm.optimize(SETUP.model, SETUP.policy, SETUP.space, 1)
     from dphmm.mechanisms import make_known
@@ -43,3 +53,10 @@ def test_another_model_or_policy_is_refused(place, part):
     changed = {"model": other.model} if part == "model" else {"policy": dphmm.policy.from_edges([], 2)}
     with pytest.raises(InvalidInput, match=f"another {part}"):
         SIDE._replace(**changed).check_same(place)
+
+
+def test_a_folder_whose_making_was_interrupted_goes_on(place):
+    (place.path / "policy.json").unlink()
+    SIDE.check_same(place)
+    SIDE.save(place)
+    assert list(place.files()) == ["model.npz", "policy.json"] and place.others() == []

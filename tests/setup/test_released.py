@@ -70,3 +70,12 @@ def test_what_is_no_release_is_refused_in_one_line(tmp_path, out):
         dphmm.open(tmp_path / "nothing")
     with pytest.raises(InvalidInput, match="is no folder of a release"):
         dphmm.open(tmp_path)
+
+
+def test_rows_that_were_released_elsewhere_have_a_folder_of_their_own(out, tmp_path):
+    released = dphmm.open(out)
+    public = released.model, released.policy, released.space
+    written = dphmm.Released.write(tmp_path / "copy", released.rows, released.statement, public)
+    assert written.rows.equals(released.rows) and not written.check().convicted
+    with pytest.raises(InvalidInput, match="which has a release"):
+        dphmm.Released.write(tmp_path / "copy", released.rows, released.statement, public)

@@ -32,6 +32,18 @@ def test_what_does_not_belong_to_the_release_is_found(tmp_path, change):
         assert place.others() == ["plan.json, which is missing"]
 
 
+def test_a_folder_whose_making_was_killed_is_made_again(tmp_path):
+    place = ReleaseFolder.of(tmp_path / "out")
+    place.path.mkdir()
+    (place.path / ".index.json.0123456789abcdef.part").write_text("{")
+    place.create()
+    assert place.files() == {}
+    (place.path / INDEX).unlink()
+    (place.path / ".released.csv.0123456789abcdef.part").write_text("user")
+    with pytest.raises(InvalidInput, match="has files and is no release"):
+        place.create()
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2, "files": {}}', '{"format": 1, "files": []}'])
 def test_an_index_that_is_none_is_refused(tmp_path, text):
     (tmp_path / INDEX).write_text(text)

@@ -123,7 +123,7 @@ that a state is in the region of its answer with a probability of at least {{ co
 prior{% if private is none %}, and no earlier answer decided when to ask{% endif %}; of many answers as large a share \
 is right on average
 {% endif %}
-how a population is spread, from the answers of many people (`dphmm population`, with the model)
+how a population is spread, from the answers of many people (`dphmm read OUT --by REGIONS`)
 """,
         "not concluded": """
 {% if changed %}that anything is promised of this file: {{ changed }}{% endif +%}
@@ -135,7 +135,7 @@ from, whom it was fitted on, and that noise was secure it says alone; `dphmm rep
 it with model, policy and ledger{% endif +%}
 that {{ called.somebody }} was at an answer: an answer is noise around a state, and can lie where nobody can be
 from several answers of one {{ called.noun }} as if they were of one state: multiply likelihoods only where that \
-{{ called.noun }} did not move; `dphmm smooth` combines them by a model
+{{ called.noun }} did not move; `dphmm read OUT --estimates` combines them by a model
 anything more certain than a prior makes it: the file alone gives likelihoods, and no probability of a state
 {% if statement and not on_disk %}whether the table is the file of the privacy statement, answer by answer: its hash \
 is of the bytes of a file; rows, people, plans and totals were compared{% endif +%}
@@ -451,7 +451,7 @@ def _likelihoods(table: Any, asked: Any, plans: Any, states: Any) -> tuple[tuple
     lacking = sorted(set(hashes) - laws.keys())
     if lacking:
         came = f"no plan {lacking[0][:12]}, which the file names"
-        raise InvalidInput("plans", came, "the plans of this file: dphmm check-release FILE --plain FOLDER")
+        raise InvalidInput("plans", came, "the plans of this file: dphmm check-release OUT --plain FOLDER")
     epsilons = finite(table.column("epsilon"), "epsilon", asked).tolist()
     for plan, epsilon in sorted(set(zip(hashes, epsilons, strict=True))):
         if epsilon != laws[plan].epsilon and (epsilon or len(laws[plan].normals)):

@@ -62,7 +62,7 @@ class ReleasedFile:
         """
         streamed = is_path(released) and is_json_lines(released)
         if streamed:
-            source = _table_of_lines(released)
+            source = table_of_lines(released)
         elif is_path(released):
             source = read_table(_named(released), text=text_columns(space))
         else:
@@ -173,7 +173,7 @@ def read_text(path: Path) -> verify_release.Release:
         raise InvalidInput("released", came or "rows that cannot be read", "rows as dphmm released them") from None
 
 
-def _table_of_lines(path: Any) -> pa.Table:
+def table_of_lines(path: Any) -> pa.Table:
     """The distinct answers of a stream, in the order of their first lines, as text."""
     import pyarrow as pa
 

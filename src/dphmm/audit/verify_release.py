@@ -324,7 +324,7 @@ class Release:
         self.stream = name.endswith((".jsonl", ".ndjson"))
         if name.endswith(".parquet"):
             raise Unreadable(
-                f"{path}: got a Parquet file; expected .csv or .jsonl: `dphmm export {path.name} -o released.csv` "
+                f"{path}: got a Parquet file; expected .csv or .jsonl: `dphmm export {path} -o released.csv` "
                 "writes its rows and statement, which this program reads without any package"
             )
         if not name.endswith((".csv", ".csv.gz", ".jsonl", ".ndjson")):

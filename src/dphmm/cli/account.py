@@ -20,7 +20,8 @@ from dphmm.accounting.ledger import (
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Row, aligned, named, one_line, print_json
 from dphmm.cli.guarantees import guarantee_rows, published_rows, together_row
-from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, made_table
+from dphmm.cli.help import CONTEXT, Command
+from dphmm.cli.options import loaded_model, loaded_policy, made_table
 from dphmm.errors import InvalidInput
 from dphmm.storage.table_ledger import opened_to_read
 
@@ -51,7 +52,7 @@ _CHOICES = ("order", "starts")
 _LEAKAGE_FIELDS = {"model": "--model", "policy": "--policy", "subjects": "--temporal", "ledger": "LEDGER"}
 
 
-@click.command("account", context_settings=CONTEXT)
+@click.command("account", cls=Command, context_settings=CONTEXT)
 @click.argument("ledger", metavar="[LEDGER]", required=False)
 @click.option("--subject", metavar="NAME", help="One subject only.")
 @click.option("--model", metavar="M", help="Also what learning this model cost the people it was learned from.")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,42 +31,55 @@ from dphmm.cli.console import (
 )
 from dphmm.errors import DphmmError, InvalidInput
 
-#: name: (where its click command lives, what the overview says of it)
-COMMANDS = {
-    "demo": ("dphmm.cli.demo:demo", "Run everything below on a simulated city; needs no input."),
-    "init": ("dphmm.cli.init:init", "Write a pipeline to begin with, from the columns of a data file."),
-    "run": ("dphmm.cli.pipeline:run", "Run a pipeline: from a data file to a report, as one file says."),
+#: name: (where its click command lives, what the overview says of it), by what they are for.
+GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Start here": {
+        "demo": ("dphmm.cli.demo:demo", "Run everything below on a simulated city; needs no input."),
+        "init": ("dphmm.cli.init:init", "Write a pipeline to begin with, from the columns of a data file."),
+        "check": ("dphmm.cli.check:check", "What a table looks like to a release, before anything is spent."),
+        "run": ("dphmm.cli.pipeline:run", "Run a pipeline: from a data file to a report, as one file says."),
+    },
+    "Step by step": {
+        "model": ("dphmm.cli.model:model", "Write a model that is fitted to nobody: from geometry, or a matrix."),
+        "fit": ("dphmm.cli.fit:fit", "Fit a Markov model to trajectories."),
+        "policy": ("dphmm.cli.policy:policy", "Say which states must not be told apart."),
+        "plan": ("dphmm.cli.plan:plan", "What to set: what a budget buys, from the model alone."),
+        "release": ("dphmm.cli.release:release", "Release trajectories step by step, privately."),
+        "report": ("dphmm.cli.report:report", "A page to look at: map, errors, what was spent."),
+    },
+    "A released folder": {
+        "read": ("dphmm.cli.read:read", "What a reader makes of it: estimates, shares, odds of an event."),
+        "check-release": ("dphmm.cli.check_release:check_release", "Is a finished release what it says it is?"),
+        "export": ("dphmm.cli.tables:export", "As points (GeoJSON, GeoPackage), or as another table."),
+    },
+}
+MORE: Mapping[str, tuple[str, str]] = {
     "import": ("dphmm.cli.tables:import_", "Read trajectories of other formats into trajectories.parquet."),
     "split": ("dphmm.cli.tables:split", "People in two files: one to fit a model, one to release."),
-    "fit": ("dphmm.cli.fit:fit", "Fit a Markov model to trajectories."),
-    "model": ("dphmm.cli.model:model", "Write a model that is fitted to nobody: from geometry, or a matrix."),
-    "policy": ("dphmm.cli.policy:policy", "Say which states must not be told apart."),
-    "plan": ("dphmm.cli.plan:plan", "What to set: what a budget buys, from the model alone."),
-    "optimize": ("dphmm.cli.optimize:optimize", "A mechanism made once for a model and a policy, certified."),
-    "check": (
-        "dphmm.cli.check:check",
-        "What a table looks like to a release, before anything is spent.",
-    ),
-    "release": ("dphmm.cli.release:release", "Release trajectories step by step, privately."),
     "query": ("dphmm.cli.query:query", "Counts, centroids, degrees, classifiers over dependent records."),
     "synthesize": ("dphmm.cli.synthesize:synthesize", "People whom a model invents, to share in place of real ones."),
-    "export": ("dphmm.cli.tables:export", "A released file as points (GeoJSON, GeoPackage), or as another table."),
-    "read": ("dphmm.cli.report:read", "What may be concluded from a released file, without a model."),
-    "smooth": ("dphmm.cli.smooth:smooth", "What all answers of a release together say of each step."),
-    "population": ("dphmm.cli.population:population", "Where the people of a release are, by region."),
-    "leakage": ("dphmm.cli.leakage:leakage", "How published answers changed the odds of an event."),
-    "report": ("dphmm.cli.report:report", "A page to look at: map, errors, what was spent."),
-    "audit": ("dphmm.cli.audit:audit", "Do plans, or a sampler, keep their promise?"),
-    "check-release": ("dphmm.cli.check_release:check_release", "Is a finished release what it says it is?"),
+    "optimize": ("dphmm.cli.optimize:optimize", "A mechanism made once for a model and a policy, certified."),
+    "verify": ("dphmm.cli.verify:verify", "Do plans, or a sampler, keep their promise?"),
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
     "warm": ("dphmm.cli.warm:warm", "Compile ahead, so that no command has to wait for it."),
 }
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    name: command for group in (*GROUPS.values(), MORE) for name, command in group.items()
+}
+#: What other commands were called, and what does their work now.
+OLD_NAMES = {
+    "smooth": "dphmm read OUT --estimates",
+    "population": "dphmm read OUT --by REGIONS",
+    "leakage": "dphmm read OUT --event STATES",
+    "audit": "dphmm verify",
+    "inspect": "dphmm plan --details",
+    "tune": "dphmm plan --target-error",
+    "help": "dphmm -h",
+}
 
-#: Names that commands had, or that somebody may expect, and what to type.
-OLD_NAMES = {"inspect": "plan --details", "tune": "plan --target-error"}
 #: Where a context keeps what was typed.
 _TYPED = "dphmm.typed"
-_WRITES_NOTHING = ("check", "leakage", "audit", "account")
+_WRITES_NOTHING = ("check", "verify", "account")
 _KEEPS_A_LEDGER = ("release", "run", "demo")
 #: Errors with a line of their own, whether or not somebody asked to stop.
 _ANSWERED = (click.ClickException, click.Abort, click.exceptions.Exit, DphmmError, Interrupted, OutputClosed, OSError)
@@ -80,6 +94,8 @@ class App(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command."""
+        if cmd_name == "more":
+            return more
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
@@ -89,15 +105,21 @@ class App(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of some words; of a name that is no more, what to type."""
-        if args and args[0] in OLD_NAMES:
-            raise click.UsageError(f"No such command '{args[0]}'; did you mean {OLD_NAMES[args[0]]}?", ctx)
-        return super().resolve_command(ctx, args)
+        """Find the command that is typed. Raises UsageError with the one that was meant, if that can be told."""
+        name = args[0]
+        if name in COMMANDS or name == "more" or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        near = get_close_matches(name, [*COMMANDS, "more"], 1)
+        meant = OLD_NAMES.get(name) or (f"dphmm {near[0]}" if near else "")
+        ctx.fail(f"no command {name!r}" + (f"; did you mean {meant}?" if meant else ""))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without loading any."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        """List the commands without loading any: those of most days; dphmm more has the others."""
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, text) for name, (_, text) in commands.items()])
+        with formatter.section("More (dphmm more)"):
+            formatter.write_text(", ".join(MORE))
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Read the command line, which may print its help. Interrupted here, too, click would have its own answer."""
@@ -121,7 +143,7 @@ class App(click.Group):
         except Exception as error:
             # A library may turn an interrupt inside it into an error of its own, of which a wrong input is concluded.
             stopped_by = asked_to_stop()
-            hides = isinstance(error, InvalidInput) and not isinstance(error.__context__, DphmmError | None)
+            hides = isinstance(error, InvalidInput) and _hides_another(error)
             if stopped_by is None or (isinstance(error, _ANSWERED) and not hides):
                 if isinstance(error, InvalidInput) and (told := of_its_option(error, self._typed(ctx))) is not error:
                     raise told from None
@@ -159,6 +181,12 @@ class App(click.Group):
         sys.exit(code)
 
 
+def _hides_another(error: BaseException) -> bool:
+    """Whether an error was made of one that is none of ours, however often it was renamed since."""
+    context = error.__context__
+    return context is not None and (not isinstance(context, DphmmError) or _hides_another(context))
+
+
 def _code() -> int:
     """Tell what stopped a command, and its exit code. Raises again what is none of ours.
 
@@ -182,7 +210,7 @@ def _code() -> int:
         return _line("interrupted", stopped_code(stop.__cause__ or stop))
     except OSError as error:
         # The machine refused: a full disk, a folder that went away. What was stored stays stored.
-        full = "; what a ledger holds stays: make room, and go on with --resume, or ask again with --force"
+        full = "; what a ledger holds stays: make room, and type the same command again (--force replaces a file)"
         remedy = full if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         return _told(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}{remedy}", FAILED)
 
@@ -225,6 +253,16 @@ def app() -> None:
     hides a state among those the policy names; what that does not hide is in the guide and in the privacy
     statement beside every released file.
 
+    Every command may take --json (one JSON object on standard output), -q (no progress and no summary; warnings stay)
+    and, where it writes a file, --force (replace it). -h of a command has what most days need, --help-all the rest.
+
     Exit codes: 0 done; 1 refused by the promise; 2 bad input; 3 done, but rows were set aside; 4 the ledger
     is in use; 130 interrupted; 141 nobody reads the output any more; 143 terminated.
     """
+
+
+@click.command("more", context_settings={"help_option_names": ["-h", "--help"]})
+def more() -> None:
+    """List the commands beside those of most days."""
+    for name, (_, text) in MORE.items():
+        click.echo(f"  {name:<12} {text}")

@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import redirect_stderr
+from copy import copy
 from csv import DictReader
 from dataclasses import asdict, replace
 from io import StringIO
@@ -21,8 +22,9 @@ from dphmm.accounting.promise import Schedule
 from dphmm.cli.console import BAD_INPUT, REJECTED, options_called, print_json, reworded
 from dphmm.cli.fit import fit
 from dphmm.cli.fit_data import public_space, times
+from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.init import first_of, header
-from dphmm.cli.options import CONTEXT, loaded_model, messages, spelling_of
+from dphmm.cli.options import loaded_model, messages, spelling_of
 from dphmm.cli.pipeline import LEDGER, MODEL, PEOPLE, Pipeline, run_stage
 from dphmm.cli.plan import plan
 from dphmm.cli.release import read_rows, release
@@ -39,13 +41,24 @@ if TYPE_CHECKING:
 
 #: Options of a release that are no part of a question, or change nothing of a table.
 _OTHERS = (
-    "trajectories", "model", "policy", "output", "resume", "dry_run", "statement", "owner_view", "although", "check",
-    "yes", "noun", "model_people", "mechanism", "quiet", "as_json",
+    "trajectories", "model", "policy", "output", "format", "new", "dry_run", "although", "check", "yes", "noun",
+    "model_people", "mechanism", "quiet", "as_json", "help_all",
 )  # fmt: skip
 
 
+def _of_release(option: click.Parameter) -> click.Parameter:
+    """An option of a release, which its own help tells of."""
+    option = copy(option)
+    if isinstance(option, click.Option):
+        option.hidden = True
+    return option
+
+
 @click.command(
-    "check", context_settings=CONTEXT, params=[option for option in release.params if option.name not in _OTHERS]
+    "check",
+    cls=Command,
+    context_settings=CONTEXT,
+    params=[_of_release(option) for option in release.params if option.name not in _OTHERS],
 )
 @click.argument("trajectories", metavar="TRAJ", required=False)
 @click.option("--model", metavar="M", help="The model, as dphmm fit writes it.")
@@ -166,7 +179,7 @@ def _figures(given: Mapping[str, Any], allowed: Schedule | None = None) -> Table
     from dphmm.evaluation.table_check import Unplaced, table_check
 
     asked = any(given[name] is not None for name in ("epsilon", "path_epsilon", "plan"))
-    options = {**given, "resume": True, "quiet": True, "mechanism": None, "check": None, "although": None, "noun": None}
+    options = {**given, "new": False, "quiet": True, "mechanism": None, "check": None, "although": None, "noun": None}
     job = Job.of(options if asked else {**options, "epsilon": "1"}).scheduled(options)
     if allowed is not None:
         job = replace(job, epsilon=None, choices={**job.choices, "schedule": allowed})

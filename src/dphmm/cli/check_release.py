@@ -9,62 +9,65 @@ from typing import Any
 import click
 
 from dphmm.cli.console import Console, one_line, print_json, stage_of
-from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, made_table, of_folder
+from dphmm.cli.help import CONTEXT, Command
+from dphmm.cli.options import loaded_model, loaded_policy, opened
 from dphmm.errors import InvalidInput
+from dphmm.storage.release_folder import OWNER
 
 
-@click.command("check-release", context_settings=CONTEXT)
-@click.argument("released", metavar="RELEASED")
-@click.option("--model", metavar="M", help="Of a bare file: the model of the release.")
-@click.option("--policy", metavar="P", help="Its policy  [default: as the privacy statement describes it]")
-@click.option("--statement", metavar="S", help="Its privacy statement, if not beside it.")
-@click.option("--query", metavar="Q", help="Of a release table the query of the rows, if it has several.")
-@click.option("--ledger", metavar="L", help="The ledger that its releases are in: a file, or a release table.")
-@made_table
+@click.command("check-release", cls=Command, context_settings=CONTEXT)
+@click.argument("released", metavar="OUT")
+@click.option("--ledger", metavar="L", help="The ledger that counts it  [default: as OUT.owner says, if that is there]")
 @click.option("--plain", metavar="FOLDER", help="Keep what verify_release.py reads in this folder, a new one.")
+@click.option("--model", metavar="M", help="Of a release table of Spark: its model.")
+@click.option("--policy", metavar="P", help="Of a release table: its policy  [default: as its commits describe it]")
+@click.option("--query", metavar="Q", help="Of a release table: the query of the rows, if it has several.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 def check_release(as_json: bool, **given: Any) -> int:
     """Check a finished release: nothing is run or believed that its files hold.
 
-    RELEASED is a released file or the lines of a stream, its privacy statement beside it; or the folder of a release
-    table of Spark, whose commits hold the statements. Each distinct plan is made again from public data and verified;
-    rows, losses, account, statement, ledger and bytes are compared by verify_release.py, a file that needs nothing but
-    Python, in a process of its own. All choices of the release are in its statement. Exit code 0: nothing is wrong.
-    1: something is. 2: a file cannot be read. 5: nothing is wrong, and something was not looked at, each on a line.
+    OUT is the folder of a release, or that of a release table of Spark, whose commits hold the statements. Each
+    distinct plan is made again from public data and verified; rows, losses, account, statement, ledger and bytes are
+    compared by verify_release.py, a file that needs nothing but Python, in a process of its own. A file of the folder
+    that is not the release's is found. Exit code 0: nothing is wrong. 1: something is. 2: a file cannot be read. 5:
+    nothing is wrong, and something was not looked at, each on a line.
     """
-    from dphmm.audit.check import WRONG
-    from dphmm.audit.check import check_release as check_file
     from dphmm.audit.release_tables import check_release_table
     from dphmm.storage.table_ledger import opened_to_read
 
     if given["plain"] is not None and Path(given["plain"]).exists():
         raise InvalidInput("--plain", f"{given['plain']}, which exists", "a new folder")
-    given = of_folder(given)
-    of_table = Path(given["released"]).is_dir()
-    alone = "statement" if of_table else "query"
-    if given[alone] is not None:
-        other = "a release table has its statements in its commits" if of_table else "it is for release tables"
-        raise InvalidInput(f"--{alone}", given[alone], f"none: {other}")
-    model, space = loaded_model(given["model"])
-    policy = None
-    if given["policy"] is not None:
-        policy, space = loaded_policy(given["policy"], model)
+    of_table = (Path(given["released"]) / "log").is_dir()
+    released = None if of_table else opened(given["released"])
+    for option in () if of_table else ("model", "policy", "query"):
+        if given[option] is not None:
+            raise InvalidInput(f"--{option}", given[option], "nothing: the folder of a release has it")
+    ledger_path = None if given["ledger"] is None else Path(given["ledger"])
+    if released is not None and ledger_path is None and (released.folder.owner / OWNER).exists():
+        ledger_path = released.folder.ledger()
     with ExitStack() as held, Console().progress("check-release") as progress:
-        file = None if given["ledger"] is None else Path(given["ledger"])
-        ledger = None if file is None else held.enter_context(opened_to_read(file))
+        ledger = None if ledger_path is None else held.enter_context(opened_to_read(ledger_path))
         stage_of(progress, "plans and rows")
-        public = (model, policy, None if policy is None else space)
-        kept: dict[str, Any] = {"ledger": ledger, "plain": given["plain"]}
-        kept["ledger_file"] = file if file is not None and file.is_file() else None
-        if of_table:
-            found = check_release_table(given["released"], *public, query=given["query"], **kept)
+        if released is not None:
+            checked = released.checked(ledger, ledger_path, given["plain"])
         else:
-            found = check_file(given["released"], *public, statement=given["statement"], **kept)
-        if (place := given.get("place")) is not None:
-            found = found.beside([(WRONG, "folder", line) for line in place.others()])
+            if given["model"] is None:
+                raise InvalidInput("--model", "nothing", "the model of a release table")
+            model, space = loaded_model(given["model"])
+            policy = None
+            if given["policy"] is not None:
+                policy, space = loaded_policy(given["policy"], model)
+            file = ledger_path if ledger_path is not None and ledger_path.is_file() else None
+            checked = check_release_table(
+                *(given["released"], model, policy, None if policy is None else space),
+                query=given["query"],
+                ledger=ledger,
+                plain=given["plain"],
+                ledger_file=file,
+            )
     if as_json:
-        print_json(found.document())
+        print_json(checked.document())
     else:
-        for line in found.lines:
+        for line in checked.lines:
             click.echo(" " * (len(line) - len(line.lstrip())) + one_line(line))
-    return found.code
+    return checked.code

@@ -84,7 +84,7 @@ _COMMANDS = {"model": "fit", "policy": "policy"}
 _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"timezone='([^']*)' or '([^']*)'", r"--timezone \1 or \2 of dphmm import"),
     (r"or names=False for", "or --no-names for"),
-    (r"\bresume to continue them\b", "--resume to continue them"),
+    (r"\bresume to continue them\b", "the same without --new, which continues them"),
     (r"; skip\(\) lets steps pass", ""),
     (r" written by save_(model|policy)", lambda found: f" written by dphmm {_COMMANDS[found[1]]}"),
     (r", or user_column=", ", or dphmm import csv with --user-column"),
@@ -150,8 +150,6 @@ _WANTED = {
     "--policy": "a policy, as dphmm policy writes it",
     "--plan": "a plan, as dphmm plan writes it",
     "--truth": "the trajectories, as they were released",
-    "--released": "a released file, as dphmm release writes it",
-    "RELEASED": "a released file, as dphmm release writes it",
 }
 #: Fields of the library that are some file: which one it is, is seen from its value.
 _SOME_FILE = ("path", "model", "policy", "plan", "statement", "file")

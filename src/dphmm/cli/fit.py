@@ -43,7 +43,8 @@ from dphmm.cli.fit_data import (
     warn_replayable,
 )
 from dphmm.cli.fit_hidden import fit_hidden
-from dphmm.cli.options import CONTEXT, force, messages, new_output, output, spelling, spelling_of, zone_options
+from dphmm.cli.help import CONTEXT, Command
+from dphmm.cli.options import force, messages, new_output, output, spelling, spelling_of, zone_options
 from dphmm.cli.publishing import (
     check_ledger,
     kept_document,
@@ -493,7 +494,7 @@ def _check_private(given: Mapping[str, Any]) -> None:
         raise InvalidInput("--merge-rare", given["merge_rare"], expected)
 
 
-@click.command("fit", context_settings=CONTEXT)
+@click.command("fit", cls=Command, context_settings=CONTEXT)
 @click.argument("trajectories", metavar="TRAJ")
 @output("model.npz", required=False)
 @fit_options

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import click
 
 from dphmm.cli.console import Console, options_called, print_json
-from dphmm.cli.options import CONTEXT, force, messages, new_output
+from dphmm.cli.help import CONTEXT, Command
+from dphmm.cli.options import force, messages, new_output
 from dphmm.cli.pipeline import COLUMN, QUESTIONS
 from dphmm.errors import InvalidInput
 from dphmm.storage.cells import delimiter_within
@@ -121,7 +122,7 @@ _STEPS = (
 _LEAST_WIDE = 5
 
 
-@click.command("init", context_settings=CONTEXT)
+@click.command("init", cls=Command, context_settings=CONTEXT)
 @click.argument("data", metavar="DATA")
 @click.option("-o", "--output", default="release.toml", show_default=True, metavar="FILE", help="The file to write.")
 @force

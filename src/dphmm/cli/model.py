@@ -10,8 +10,8 @@ import click
 from dphmm._checks import finite_number
 from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.fit_data import cells_over, is_table
+from dphmm.cli.help import CONTEXT, Command, Kinds
 from dphmm.cli.options import (
-    CONTEXT,
     F,
     duration,
     force,
@@ -43,7 +43,7 @@ _FIELDS = {"cell": "--cell", "resolution": "--resolution", "max_speed": "--max-s
            "stay": "--stay", "jump": "--jump", "space": "--bbox", "initial": "FILE", "transition": "FILE"}  # fmt: skip
 
 
-@click.group("model", context_settings=CONTEXT)
+@click.group("model", cls=Kinds, context_settings=CONTEXT)
 def model() -> None:
     """Write a model that is fitted to nobody's data.
 
@@ -99,7 +99,7 @@ def _of_a_file(command: F) -> F:
     return command
 
 
-@model.command("grid", context_settings=CONTEXT)
+@model.command("grid", cls=Command, context_settings=CONTEXT)
 @_common
 @_on_a_map
 @click.option("--cell", metavar="LENGTH", required=True, help="Square cells of this size (340m, 1km) over --bbox.")
@@ -123,7 +123,7 @@ def grid(cell: str, **given: Any) -> None:
     _from_geometry(space, given)
 
 
-@model.command("h3", context_settings=CONTEXT)
+@model.command("h3", cls=Command, context_settings=CONTEXT)
 @_common
 @_on_a_map
 @click.option("--resolution", type=int, metavar="RES", required=True, help="H3 cells of this resolution over --bbox.")
@@ -141,7 +141,7 @@ def h3(resolution: int, **given: Any) -> None:
     _from_geometry(space, given)
 
 
-@model.command("zones", context_settings=CONTEXT)
+@model.command("zones", cls=Command, context_settings=CONTEXT)
 @_common
 @_moves
 @zone_options
@@ -158,7 +158,7 @@ def zones(file: str, **given: Any) -> None:
     _from_geometry(space, given, [file])
 
 
-@model.command("matrix", context_settings=CONTEXT)
+@model.command("matrix", cls=Command, context_settings=CONTEXT)
 @_common
 @_of_a_file
 def matrix(file: str, **given: Any) -> None:
@@ -171,7 +171,7 @@ def matrix(file: str, **given: Any) -> None:
     _from_file(file, given, lambda names: read_matrix(file))
 
 
-@model.command("edges", context_settings=CONTEXT)
+@model.command("edges", cls=Command, context_settings=CONTEXT)
 @_common
 @_of_a_file
 @click.option(

@@ -12,7 +12,8 @@ import numpy as np
 from dphmm._checks import exact_epsilon, stated_epsilon
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, print_json
-from dphmm.cli.options import CONTEXT, TABLE_SUFFIX, force, loaded_model, loaded_policy, messages, new_output
+from dphmm.cli.help import CONTEXT, Command
+from dphmm.cli.options import TABLE_SUFFIX, force, loaded_model, loaded_policy, messages, new_output
 from dphmm.errors import DphmmError, InvalidInput
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _LOSSES = ("squared", "distance", "label")
 
 
-@click.command("optimize", context_settings=CONTEXT)
+@click.command("optimize", cls=Command, context_settings=CONTEXT)
 @click.argument("model", metavar="MODEL")
 @click.option("--policy", required=True, metavar="P", help="The policy, as dphmm policy writes it.")
 @click.option("--epsilon", required=True, metavar="E", help="The promise of each release.")

@@ -15,17 +15,15 @@ from dphmm._checks import finite_number
 from dphmm.accounting.person import SPELLINGS, alike_words
 from dphmm.cli.console import named
 from dphmm.errors import InvalidInput
-from dphmm.statement.parts import member
 from dphmm.states.maps import parse_duration, parse_length, parse_speed
 from dphmm.storage.geo_files import read_zones
 from dphmm.storage.inputs import checked_output
 from dphmm.storage.ledger import stored_spelling
-from dphmm.storage.release_folder import INDEX, MADE_TABLE, MODEL, OWNER, PLAN, POLICY, ReleaseFolder, folder_of
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
-    from dphmm.statement.release import ReleaseStatement
+    from dphmm.setup.released import Released
     from dphmm.states.grid import Grid
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
@@ -36,8 +34,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: What the context of a command holds that runs within dphmm run: it names no next command.
 ONE_OF_MANY = "one of many"
-
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 def output(metavar: str, required: bool = True) -> Callable[[F], F]:
@@ -63,30 +59,14 @@ def messages(command: F) -> F:
     return as_json(quiet(command))
 
 
-def of_folder(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a command on a released file; of the folder of a release those that it answers by itself.
+def opened(folder: str, option: str = "OUT") -> Released:
+    """The release in a folder that an option names. Raises InvalidInput for anything else."""
+    from dphmm.setup.released import open as open_folder
 
-    Its model, policy, plan and made table lie in it, and its ledger is recorded beside it for the owner. Raises
-    InvalidInput for a folder that is none, for a bare file without its model, and as `ReleaseFolder.ledger`.
-    """
-    path = Path(given["released"])
-    if not (path / INDEX).exists() and folder_of(path) is None:
-        if path.is_dir() and "query" not in given:
-            ReleaseFolder.opened(path, "RELEASED")
-        if "model" in given and given["model"] is None:
-            raise InvalidInput("--model", "nothing", "the model of the release, or RELEASED a folder, which has it")
-        return dict(given)
-    place = ReleaseFolder.opened(path, "RELEASED")
-    named = {**given, "released": str(place.table), "place": place}
-    for option, file in {"model": MODEL, "policy": POLICY, "plan": PLAN}.items():
-        if option in given and given[option] is None and (place.path / file).exists():
-            named[option] = str(place.path / file)
-    if (place.path / MADE_TABLE).exists():
-        reference = MECHANISM.convert(place.path / MADE_TABLE, None, None)
-        named |= {"mechanism": reference} if given.get("mechanism", "") is None else {}
-    if "ledger" in given and given["ledger"] is None and (place.owner / OWNER).exists():
-        named["ledger"] = str(place.ledger())
-    return named
+    try:
+        return open_folder(folder)
+    except InvalidInput as error:
+        raise named(error, {"released": option}) from None
 
 
 class _Mechanism(click.ParamType[Any]):
@@ -248,44 +228,6 @@ def zones_of(path: str, given: Mapping[str, Any], option: str) -> StateSpace:
         return read_zones(path, given["zone_id"], crs=given["zone_crs"], mend=bool(given["mend_zones"]))
     except InvalidInput as error:
         raise named(error, {"zones": option, "zone_id": "--zone-id", "crs": "--zone-crs"}) from None
-
-
-def other_queries(command: F) -> F:
-    """--with: files of other queries about the same people, whose answers count too."""
-    return click.option(
-        "--with",
-        "others",
-        multiple=True,
-        metavar="OTHER",
-        help="The released file of another query about the same people, with its privacy statement: its answers count "
-        "too; again and again.",
-    )(command)
-
-
-def released_under(command: F) -> F:
-    """What a finished release was made with, where its privacy statement does not say it: --epsilon to --protection."""
-    for option in (
-        click.option("--protection", metavar="WORD", help="The same: auto, merge, nearest, min-volume or min-error."),
-        click.option("--start", metavar="WORD", help="The same: before or at."),
-        click.option(
-            "--mechanism",
-            type=MECHANISM,
-            metavar="NAME",
-            help="The same: as it was released with, such as staircase; its made table.",
-        ),
-        click.option("--constraint", metavar="SET", help="The same: support, or delta=0.01."),
-        click.option("--epsilon", metavar="E", help="That of the release  [default: as its privacy statement says]"),
-    ):
-        command = option(command)
-    return command
-
-
-def refuse_choices(statement: ReleaseStatement, path: str | Path, field: str) -> None:
-    """Refuse a release with choices for single steps, or beginnings of users: a program names both."""
-    for name, argument in (("varied", "step_choices"), ("beginnings", "initials")):
-        if member(statement, name) is not None:
-            came = f"{Path(path).name}, whose statement has {name}"
-            raise InvalidInput(field, came, f"a release without; functions of dphmm in Python take its {argument}")
 
 
 _ORDER = "W,S,E,N: west, south, east, north, in degrees"

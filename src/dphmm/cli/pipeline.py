@@ -37,7 +37,8 @@ from dphmm._checks import exact_epsilon
 from dphmm.accounting.person import checked_noun
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import BAD_INPUT, REJECTED, Console, options_called, print_json
-from dphmm.cli.options import CONTEXT, ONE_OF_MANY, messages
+from dphmm.cli.help import CONTEXT, Command
+from dphmm.cli.options import ONE_OF_MANY, messages
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import statement_path
 from dphmm.storage.inputs import checked_input, file_digest
@@ -56,7 +57,7 @@ _LARGEST = 10**6
 
 PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE = "people.parquet", "model-people.parquet", "released-people.parquet"
 MODEL, POLICY, PLAN, LEDGER = "model.npz", "policy.json", "plan.json", "ledger.db"
-RELEASED, SMOOTHED, REPORT = "released.parquet", "smoothed.parquet", "report.html"
+RELEASED, ESTIMATES, POPULATION, REPORT = "released.parquet", "estimates.parquet", "population.csv", "report.html"
 
 
 @dataclass(frozen=True)
@@ -86,18 +87,15 @@ STAGES: Mapping[str, Stage] = {
     "release": Stage(
         ("release",), (("", RELEASED_PEOPLE), ("--model", MODEL), ("--policy", POLICY), ("--plan", PLAN)), (RELEASED,)
     ),
-    "smooth": Stage(("smooth",), (("", RELEASED), ("--model", MODEL), ("--policy", POLICY)), (SMOOTHED,)),
-    "report": Stage(
-        ("report",),
-        (("", RELEASED), ("--model", MODEL), ("--policy", POLICY), ("--ledger", LEDGER), ("--plan", PLAN)),
-        (REPORT,),
-    ),
+    "estimates": Stage(("read", "--estimates"), (("", RELEASED),), (ESTIMATES,)),
+    "population": Stage(("read",), (("", RELEASED),), (POPULATION,)),
+    "report": Stage(("report",), (("", RELEASED),), (REPORT,)),
 }
 _NEEDED = ("data", "policy", "release")
 #: Of all questions of a pipeline.
 _SHARED = (PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE)
 #: What may be published; all else that stages write is the owner's, who has it in the folder beside.
-_PUBLIC = (RELEASED, SMOOTHED, REPORT)
+_PUBLIC = (RELEASED, ESTIMATES, POPULATION, REPORT)
 #: What makes a release another question about the same people.
 _QUESTION = ("model", "fit", "policy", "plan", "release")
 #: What reads names of people, by the rule of spelling of the data.
@@ -105,7 +103,7 @@ _OF_PEOPLE = ("split", "fit", "release")
 #: Options of a release that ask nobody anything, and whether a value follows: what is said of people, which files are
 #: written of the stored answers, and whether a table that cannot be meant, or that no limit is set, stops it.
 _TELLS = {
-    "--model-people": True, "--owner-view": False, "--although": False, "--no-check": False, "--min-people": True,
+    "--model-people": True, "--although": False, "--no-check": False, "--min-people": True,
     "--noun": True, "--yes": False,
 }  # fmt: skip
 #: Options of a release that is looked at whatever it asks.
@@ -114,7 +112,7 @@ _ANY_STEPS = {
     **dict.fromkeys(("steps", "window", "per", "zone")),
 }  # fmt: skip
 #: What draws nothing and may be remade by a newer dphmm.
-_REMADE = ("smooth", "report")
+_REMADE = ("estimates", "population", "report")
 #: What options that name files have in their help, beside FILE.
 _FILES = ("M", "P", "T", "TRAJ")
 #: What dphmm init leaves open, by member; of a member that names a column `COLUMN`.
@@ -123,10 +121,10 @@ COLUMN = "COLUMN"
 #: An option in a sentence, and the command that it is said to be of.
 _OPTION = re.compile(r"(?:\bdphmm (?P<command>[a-z]+)(?: [a-z]+)?? (?:with )?)?(?<![\w-])--(?P<option>[a-z][a-z0-9-]*)")
 #: Options that a pipeline fills in or decides.
-_OWN = ("output", "ledger", "id", "force", "resume", "json", "quiet", "dry-run", "about", "out")
+_OWN = ("output", "ledger", "id", "force", "new", "format", "help-all", "json", "quiet", "dry-run", "about", "out")
 
 
-@click.command("run", context_settings=CONTEXT)
+@click.command("run", cls=Command, context_settings=CONTEXT)
 @click.argument("file", metavar="FILE")
 @click.option(
     "--spend-again",
@@ -350,7 +348,7 @@ class Pipeline:
     def _words(self, name: str, table: Mapping[str, Any]) -> list[str]:
         return [word.format(kind=table.get("kind", STAGES[name].kind)) for word in STAGES[name].words]
 
-    def command(self, name: str, number: int) -> Command:
+    def command(self, name: str, number: int) -> StageCommand:
         """What a stage runs for a question. Raises InvalidInput for a file beside the pipeline that is missing."""
         stage, table, place = STAGES[name], self.stages[name], self.of_question(number)
         words: list[str | Path] = list(self._words(name, table))
@@ -358,6 +356,8 @@ class Pipeline:
         if "file" in table:
             inputs.append(self._beside(table["file"], f"[{name}] file"))
             words.append(inputs[0])
+        if name == "population" and "by" not in table:
+            words += ["--by", "blocks"]
         for option, file in stage.reads:
             if (file == PLAN and "plan" not in self.stages) or ("file" in table and not option):
                 continue
@@ -384,7 +384,7 @@ class Pipeline:
                     words.append(named if is_file else text)
                     inputs += [named] * is_file
         names = {path: self._name(path, place) for path in (*inputs, *words) if isinstance(path, Path)}
-        return Command(
+        return StageCommand(
             place,
             tuple(str(word) for word in words),
             [names[word] if isinstance(word, Path) else word for word in words],
@@ -479,6 +479,8 @@ def _options(table: str, words: Sequence[str]) -> dict[str, bool]:
     context = click.Context(app)
     command: click.Command = app
     for word in words:
+        if word.startswith("--"):
+            break
         assert isinstance(command, click.Group)
         found = command.get_command(context, word)
         if found is None:
@@ -523,7 +525,7 @@ def _digest_of(path: Path, written: int, size: int) -> str:
 
 
 @dataclass(frozen=True)
-class Command:
+class StageCommand:
     """What a stage runs for a question: its words, and as names the same words, what it reads and what it writes."""
 
     place: ReleaseFolder
@@ -623,7 +625,7 @@ class Record:
         found: Mapping[str, Any] = self.questions[-1].get(name) or {}
         return found
 
-    def is_same(self, name: str, stage: Command, *, read: Sequence[str], question: bool = False) -> bool:
+    def is_same(self, name: str, stage: StageCommand, *, read: Sequence[str], question: bool = False) -> bool:
         """Whether a stage was asked with these words, and with these of the files that it reads.
 
         ``question``: whatever it was told to say of the answers, beside what it asks.
@@ -642,7 +644,7 @@ class Record:
         words = [word for word in before.get("words", ()) if word not in before["inputs"]]
         return _named_rule(words) == _named_rule([word for word in stage.named if word not in stage.inputs])
 
-    def is_done(self, name: str, stage: Command) -> bool:
+    def is_done(self, name: str, stage: StageCommand) -> bool:
         """Whether a stage has run, and what it wrote is there."""
         if not self.is_same(name, stage, read=list(stage.inputs)):
             return False
@@ -650,12 +652,12 @@ class Record:
             return False
         return self.is_there(name, stage)
 
-    def is_there(self, name: str, stage: Command) -> bool:
+    def is_there(self, name: str, stage: StageCommand) -> bool:
         """Whether what a stage wrote is there, as it was written."""
         written: Mapping[str, str] = self.kept(name).get("outputs", {})
         return bool(written) and all(_digest(stage.outputs[file]) == sha for file, sha in written.items())
 
-    def keep(self, name: str, stage: Command, pipeline: Pipeline) -> None:
+    def keep(self, name: str, stage: StageCommand, pipeline: Pipeline) -> None:
         """Write down what a stage is asked, and what it wrote if it did."""
         self.questions[-1][name] = {
             "dphmm": version("dphmm"),

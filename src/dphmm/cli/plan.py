@@ -13,7 +13,8 @@ from dphmm import plot
 from dphmm._checks import exact_number
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Interrupted, aligned, option_of, print_json
-from dphmm.cli.options import CONTEXT, force, length, loaded_model, loaded_policy, messages, new_output, plan_choices
+from dphmm.cli.help import CONTEXT, Command
+from dphmm.cli.options import force, length, loaded_model, loaded_policy, messages, new_output, plan_choices
 from dphmm.cli.plan_details import details, lines
 from dphmm.cli.plan_search import LONG, lasting_words, print_search
 from dphmm.errors import InvalidInput
@@ -41,7 +42,7 @@ _CELLS = [digit * 10**power for power in range(1, 6) for digit in (1, 2, 5)]
 _MOST_TIMES = 12
 
 
-@click.command("plan", context_settings=CONTEXT)
+@click.command("plan", cls=Command, context_settings=CONTEXT)
 @click.argument("model", metavar="MODEL")
 @click.option("--policy", metavar="P", help="The policy, as dphmm policy writes it.")
 @click.option("--path-epsilon", metavar="E", help="The total, as for release: what two paths may lose.")

@@ -12,7 +12,8 @@ import click
 from dphmm._checks import exact_number
 from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.guarantees import covered_rows
-from dphmm.cli.options import CONTEXT, F, force, length, loaded_model, loaded_policy, messages, new_output, output
+from dphmm.cli.help import CONTEXT, Command, Kinds
+from dphmm.cli.options import F, force, length, loaded_model, loaded_policy, messages, new_output, output
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.storage.public_tables import labels_by_state
 
@@ -99,7 +100,7 @@ def _merged(policy: PolicyGraph, model: MarkovModel, isolated: bool) -> Consider
     return Considered(found.policy, found.space, notes, [], {"merged": moved_facts(moved)})
 
 
-@click.group("policy", context_settings=CONTEXT)
+@click.group("policy", cls=Kinds, context_settings=CONTEXT)
 def policy() -> None:
     """Write a policy: a graph whose neighbouring states must not be told apart.
 
@@ -113,7 +114,7 @@ def _common(command: F) -> F:
     return model(output("policy.json")(merging(force(messages(command)))))
 
 
-@policy.command("complete", context_settings=CONTEXT)
+@policy.command("complete", cls=Command, context_settings=CONTEXT)
 @_common
 def complete(model: str, **given: Any) -> None:
     """Every two states are neighbours."""
@@ -123,7 +124,7 @@ def complete(model: str, **given: Any) -> None:
     _save(build(states.n_states), states, given, [model])
 
 
-@policy.command("categorical", context_settings=CONTEXT)
+@policy.command("categorical", cls=Command, context_settings=CONTEXT)
 @_common
 @click.option("--labels", required=True, metavar="FILE", help="Table of state names and labels (.csv, .parquet).")
 def categorical(model: str, labels: str, **given: Any) -> None:
@@ -134,7 +135,7 @@ def categorical(model: str, labels: str, **given: Any) -> None:
     _save(build(labels_by_state(labels, space, "--labels")), states, given, [model, labels])
 
 
-@policy.command("radius", context_settings=CONTEXT)
+@policy.command("radius", cls=Command, context_settings=CONTEXT)
 @_common
 @click.option("--covers", metavar="LENGTH", help="On a map: hide all places up to so far apart: 680m, 1km.")
 @click.option("--radius", metavar="LENGTH", help="Instead: join cells whose centres are so near; else answer units.")
@@ -177,7 +178,7 @@ def _radius_words(graph: PolicyGraph, space: StateSpace, covers: str) -> list[st
     return [f"{words}: {len(space.merges)} merged cells are answered from farther away; {less}"]
 
 
-@policy.command("knn", context_settings=CONTEXT)
+@policy.command("knn", cls=Command, context_settings=CONTEXT)
 @_common
 @click.option("--k", "k", type=int, required=True, metavar="K", help="How many nearest states each is joined to.")
 def knn(model: str, k: int, **given: Any) -> None:
@@ -192,7 +193,7 @@ def knn(model: str, k: int, **given: Any) -> None:
     _save(graph, states, given, [model])
 
 
-@policy.command("transition", context_settings=CONTEXT)
+@policy.command("transition", cls=Command, context_settings=CONTEXT)
 @_common
 def transition(model: str, **given: Any) -> None:
     """States that one state can move to are neighbours."""
@@ -202,7 +203,7 @@ def transition(model: str, **given: Any) -> None:
     _save(build(states), states, given, [model])
 
 
-@policy.command("edges", context_settings=CONTEXT)
+@policy.command("edges", cls=Command, context_settings=CONTEXT)
 @_common
 @click.option(
     "--graph", required=True, metavar="FILE", help=".graphml, .json (node-link) or .csv (two columns of names)."
@@ -219,7 +220,7 @@ def edges(model: str, graph: str, **given: Any) -> None:
     _save(read(graph, space), states, given, [model, graph])
 
 
-@policy.command("union", context_settings=CONTEXT)
+@policy.command("union", cls=Command, context_settings=CONTEXT)
 @click.argument("model", metavar="MODEL")
 @click.argument("policies", metavar="POLICY POLICY...", nargs=-1, required=True)
 @output("policy.json")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, Row, print_json
-from dphmm.cli.options import CONTEXT, force, messages, new_output, output
+from dphmm.cli.help import CONTEXT, Command, Kinds
+from dphmm.cli.options import force, messages, new_output, output
 from dphmm.cli.publishing import (
     check_ledger,
     kept_document,
@@ -43,7 +44,7 @@ _SHOWN = (
 _LISTED = "{} lists the rows of DATA that do not count as they are written, if there are any, and why; not to be shared"
 
 
-class _Questions(click.Group):
+class _Questions(Kinds):
     """A command for each registered question, with its help and its options."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -94,7 +95,7 @@ def _command(kind: type[Question]) -> click.Command:
     command = output("out.parquet", required=False)(ledger_options(force(messages(command))))
     command = click.option("--epsilon", required=True, metavar="E", help="The promise: 1, 0.5.")(command)
     command = click.argument("data", metavar="DATA")(command)
-    made: click.Command = click.command(kind.name, context_settings=CONTEXT, help=kind.help)(command)
+    made: click.Command = click.command(kind.name, cls=Command, context_settings=CONTEXT, help=kind.help)(command)
     return made
 
 

@@ -20,12 +20,11 @@ from dphmm.accounting.person import checked_noun
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import BAD_INPUT, REJECTED, Console, Row, aligned, print_json, reworded
 from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, model_warning
+from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import (
-    CONTEXT,
     ONE_OF_MANY,
     check_spelling,
     messages,
-    output,
     plan_choices,
     spelling,
     spelling_of,
@@ -33,22 +32,21 @@ from dphmm.cli.options import (
 from dphmm.cli.release_job import (
     Job,
     agree_to_no_limit,
-    check_outputs,
     checked_batch,
     in_folder,
-    name_counts,
-    note_no_ledger,
+    note_new_ledger,
     people,
     release_stream,
     told_if_interrupted,
 )
-from dphmm.errors import InvalidInput
 from dphmm.session.releases import Releases
 from dphmm.statement.parts import document
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.ledger import COMMANDS, open_ledger
-from dphmm.storage.private_tables import in_words, owner_path, rejected_path, write_rejected
+from dphmm.storage.private_tables import in_words, write_rejected
+from dphmm.storage.release_folder import COUNTS
+from dphmm.storage.release_folder import REJECTED as UNREADABLE
 from dphmm.storage.tables import column_names
 from dphmm.storage.trajectories import by_reason, load_visits
 
@@ -63,7 +61,7 @@ if TYPE_CHECKING:
     from dphmm.storage.trajectories import LoadedVisits, Watch
 
 
-@click.command("release", context_settings=CONTEXT)
+@click.command("release", cls=Command, context_settings=CONTEXT)
 @click.argument("trajectories", metavar="TRAJ")
 @click.option("--model", required=True, metavar="M", help="The model, as dphmm fit writes it.")
 @click.option("--policy", required=True, metavar="P", help="The policy, as dphmm policy writes it.")
@@ -106,7 +104,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="A plan as dphmm plan writes it: its promise, schedule and epsilon, instead of those options.",
 )
-@output("OUT", required=False)
+@click.option("-o", "--output", metavar="OUT", help="The folder to write; of a stream a new one.")
 @click.option(
     "--format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True, help="Of the rows in OUT."
 )
@@ -136,9 +134,6 @@ if TYPE_CHECKING:
 @click.option("--cap-epsilon", metavar="E", help="Refuse what would bring a subject's sum of epsilons above this.")
 @click.option("--cap-cost", metavar="C", help="Refuse what would bring a subject's sum of costs above this.")
 @click.option(
-    "--resume", is_flag=True, help="Continue subjects that the ledger holds; stored answers stay as they are."
-)
-@click.option(
     "--min-people", type=click.IntRange(1), metavar="N", default=1, show_default=True, help="Stop a table of fewer."
 )
 @click.option("--although", is_flag=True, help="Release a table that cannot be meant all the same.")
@@ -162,30 +157,21 @@ if TYPE_CHECKING:
     help="Whom the model was fitted on, for the privacy statement: others than those released (or nobody)?  "
     "[default: what the user names in M.people tell, else unknown]",
 )
-@click.option(
-    "--statement",
-    metavar="FILE",
-    help="With TRAJ -: write the privacy statement of the lines answered here, when the stream ends.",
-)
-@click.option(
-    "--owner-view",
-    is_flag=True,
-    help="Name the file with the counts for you alone, OUT.owner.json, with --quiet too. It is written anyway.",
-)
 @messages
 def release(**given: Any) -> int:
-    """Release trajectories step by step: one answer per subject and time step.
+    """Release trajectories step by step into a folder: one noisy answer per person and time step.
 
-    Everything is checked first. Each answer is stored in the ledger with its cost before it can be seen; the
-    output file and the privacy statement beside it appear at the end. Interrupted, the same command with
-    --resume continues, and what was released stays as it was. A place or name that is no state is released
-    like any other row; rows that cannot be read are listed in OUT.rejected.csv for you alone (exit 3). People whom a
-    schedule leaves without any answer are counted aloud (exit 3). A table that cannot be meant is not begun (exit 2):
-    with less than 5 % of its rows in states of the model, without a row at a step that is asked, or of fewer people
-    than --min-people; dphmm check says more. Lines of - are not checked so. Where neither a promise nor a cap limits
-    what all answers say together, it is said what a reader then finds, and asked whether to go on; without a terminal,
-    and for -, --yes does (exit 2). How many rows were in no state, and how
-    often a true state was not in the plan set, is in OUT.owner.json, for you alone.
+    Everything is checked first. Each answer is stored in the ledger with its cost before it can be seen; the rows and
+    their privacy statement appear in OUT at the end. OUT may be published as it is, OUT.owner is for you alone.
+    Interrupted, the same command continues; people whom the ledger knows are continued, and their answers stay.
+
+    A place or name that is no state is released like any other row; rows that cannot be read are listed in
+    OUT.owner/rejected.csv (exit 3). People whom a schedule leaves without any answer are counted aloud (exit 3). A
+    table that cannot be meant is not begun (exit 2): with less than 5 % of its rows in states of the model, without a
+    row at a step that is asked, or of fewer people than --min-people; dphmm check says more. Lines of - are not checked
+    so. Where neither a promise nor a cap limits what all answers say together, it is said what a reader then finds, and
+    asked whether to go on; without a terminal, and for -, --yes does (exit 2). How many rows were in no state, and how
+    often a true state was not in the plan set, is in OUT.owner/counts.json.
 
     TRAJ may be - for JSON lines: {"user": "a", "t": "2024-01-01T08:00:00Z", "lat": 1.0, "lon": 2.0} or with
     "state"; answers are JSON lines, each stored before it is printed. With a model that has a time step, a time bin
@@ -194,8 +180,6 @@ def release(**given: Any) -> int:
     """
     console = Console(given["quiet"])
     given = in_folder(given)
-    if given["statement"] is not None and given["trajectories"] != "-":
-        raise InvalidInput("--statement", given["statement"], "- as TRAJ with it: of a file it lies beside the output")
     job = Job.of(given)
     if given["trajectories"] == "-":
         return release_stream(job.scheduled(given), given, console)
@@ -218,8 +202,6 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.statement.warnings import release_warnings
     from dphmm.storage.released import Published
 
-    check_outputs(given)
-    note_no_ledger(given, console)
     loaded, sha256 = read_rows(job, given)
     rows = loaded.visits
     check_spelling(given["spelling"], given["ledger"], rows.users, loaded.alike)
@@ -229,39 +211,34 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     batch, published = checked_batch(job, rows, given, console), Published()
     owners = people(job, rows, sha256, given, console)
     agree_to_no_limit(batch, given, console, rows.users)
-    place = given.get("place")
-    go_on = f"; --resume continues after them, and writes {Path(given['output']).name} and its statement"
-    if place is not None:
-        go_on = "; the same command continues after them"
-        public = PublicSide(job.model, job.policy, job.space, job.planned, batch.setting.options.mechanism)
-        public.check_same(place)
-        place.create()
-        # Before anything is drawn: a full disk stops here, and not with answers that nobody can read again.
-        public.save(place)
+    place, table = given["place"], given["table"]
+    go_on = "; the same command continues after them"
+    public = PublicSide(job.model, job.policy, job.space, job.planned, batch.setting.options.mechanism)
+    public.check_same(place)
+    note_new_ledger(given, console)
+    place.create()
+    # Before anything is drawn: a full disk stops here, and not with answers that nobody can read again.
+    public.save(place)
     with open_ledger(given["ledger"], spelling=given["spelling"]) as ledger, ledger.lease(COMMANDS):
-        if place is not None:
-            place.keep_ledger(given["ledger"])
         before = ledger.count_releases(given["query"])
         batch = batch.over(ledger, None)
-        batch.check_rewritten(given["output"])
+        batch.check_rewritten(table)
         batch.check_choices(rows.users)
+        place.keep_ledger(given["ledger"])
         model_warning(job.model, owners, console, release=True)
         for warning in release_warnings(batch.setting):
             console.warn(warning)
         console.say(work_ahead(rows))
         with told_if_interrupted(given, before, lambda: go_on), console.progress("release") as progress:
-            chunks = batch.run(rows, resume=given["resume"], progress=progress)
-            after = sum(
-                _after(chunk, batch.caps.promise) for chunk in batch.written(chunks, given["output"], published)
-            )
+            chunks = batch.run(rows, resume=not given["new"], progress=progress)
+            after = sum(_after(chunk, batch.caps.promise) for chunk in batch.written(chunks, table, published))
     statement = batch.statement(published, owners.people, known_by=owners.known_by)
     with told_if_interrupted(given, before, lambda: go_on):
-        write_statement(given["output"], statement)
-        if place is not None:
-            place.keep([Path(given["output"]).name, statement_path(given["output"]).name])
-        write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
+        write_statement(table, statement)
+        place.keep([Path(table).name, statement_path(table).name])
+        write_rejected(place.owner / UNREADABLE, loaded.rejected, given["trajectories"])
         rejected = by_reason(loaded.rejected)
-        batch.write_owner_counts(given["output"], rows, published, rejected)
+        batch.write_owner_counts(place.owner / COUNTS, rows, published, rejected)
     if (told_unasked := _unasked(published, statement.subjects.words["people"])) is not None:
         console.warn(told_unasked)
     if after and batch.caps.promise is not None and batch.caps.promise.steps is not None:
@@ -269,9 +246,14 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     told = _told(job, batch, statement, rows, published.subjects - published.unanswered)
     document = _document(batch, published, statement, loaded) | told.document()
     if given["as_json"]:
-        print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
+        print_json(
+            {
+                **document,
+                "output": given["output"],
+                "owner_counts": str(Path(given["output"]).with_name(place.owner.name) / COUNTS),
+            }
+        )
     console.say([*told.rows(), *_summary(document, statement, given), *both_rows(statement.learning)])
-    name_counts(owner_path(given["output"]), given, console)
     return REJECTED if rejected or told_unasked is not None else 0
 
 
@@ -288,7 +270,7 @@ def read_rows(job: Job, given: Mapping[str, Any], watch: Watch | None = None) ->
 def work_ahead(rows: VisitTable) -> list[Row]:
     """How much there is to do, where that takes long: from who has rows at which steps, which is public.
 
-    With --resume some of it is done already.
+    Of people who are continued some of it is done already.
     """
     first, last = rows.ends
     # In Python's integers, which do not overflow.
@@ -402,10 +384,9 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
     """What else is to be known of the rows and totals, and where everything lies."""
     from dphmm.statement.sentences import plural, wrapped_row
 
-    output, place = given["output"], given.get("place")
-    name = Path(output).name
+    place = given["place"]
     # What did not happen is not mentioned.
-    listed = f"{in_words(document['rejected'])}; listed in {name}.rejected.csv"
+    listed = f"{in_words(document['rejected'])}; listed in {place.owner.name}/{UNREADABLE}"
     people = statement.subjects.words["people"]
     stored, same, late = document["stored_before"], document["same_step"], document["late"]
     skipped, answer, nowhere = document["skipped_steps"], document["answer"], document["without_place"]
@@ -416,32 +397,13 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
         (skipped, "skipped steps", f"{skipped:,} without a row: nothing is asked there"),
         (document["rejected"], "set aside", listed),
         (nowhere, "without place", f"{nowhere:,} rows with empty cells there: they have no answer"),
-        (place is None, "written", f"{output} and its privacy statement {name}.privacy.json"),
-        (place is not None, "written", f"{place and place.path}, which may be published as it is"),
+        (True, "written", f"{given['output']}, which may be published as it is; {place.owner.name} is for you alone"),
     ]
     kept = [(label, text) for mentioned, label, text in rows if mentioned]
-    if click.get_current_context().obj == ONE_OF_MANY:
-        pass
-    elif place is not None:
-        kept.append(("next", f"dphmm report {quote(str(place.path))}"))
-    else:
-        report = f"dphmm report {quote(output)} --model {quote(given['model'])}{_tables(given)}{_ledger(given)}"
-        kept.append(("next", f"{report} -o report.html"))
+    if click.get_current_context().obj != ONE_OF_MANY:
+        kept.append(("next", f"dphmm report {quote(given['output'])}"))
     # A command is one line, to be copied.
     return [row for one in kept for row in ([one] if one[0] == "next" else wrapped_row(*one))]
-
-
-def _ledger(given: Mapping[str, Any]) -> str:
-    """The option of the ledger, where there is one: with it what was spent is counted and not only stated."""
-    return "" if given["ledger"] is None else f" --ledger {quote(given['ledger'])}"
-
-
-def _tables(given: Mapping[str, Any]) -> str:
-    """The options of a made table: whoever reads the release again needs it, and the policy."""
-    from dphmm.mechanisms.answer_table import is_reference
-
-    made = is_reference(given["mechanism"])
-    return f" --policy {quote(given['policy'])} --mechanism TABLE" if made else ""
 
 
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
@@ -451,7 +413,6 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.statement.release import CoveredDistance
     from dphmm.statement.warnings import release_warnings
 
-    check_outputs(given)
     seen = Unplaced(job.space)
     loaded, sha256 = read_rows(job, given, seen.add)
     rows = loaded.visits
@@ -490,10 +451,6 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     model_warning(job.model, owners, console, release=True)
     for warning in release_warnings(batch.setting):
         console.warn(warning)
-    if given["owner_view"]:
-        console.tell(
-            "--owner-view: a dry run writes no counts; the release writes them to OUT.owner.json, for you alone"
-        )
     console.say([("", "dry run: nothing was drawn, nothing was spent, nothing was written")])
     if check is not None and check.stops and not given["although"]:
         return BAD_INPUT

@@ -26,12 +26,13 @@ from dphmm.cli.guarantees import coming_rows, covered_rows, model_warning
 from dphmm.cli.options import loaded_model, loaded_policy, spelling_of
 from dphmm.errors import InvalidInput
 from dphmm.policy import complete
-from dphmm.storage.inputs import checked_output
+from dphmm.setup.publishing import PublicSide
 from dphmm.storage.ledger import COMMANDS, open_ledger
 from dphmm.storage.ledger.connection import ledger_path
-from dphmm.storage.private_tables import owner_counts, owner_path, rejected_path, write_counts
-from dphmm.storage.release_folder import TABLES, ReleaseFolder
-from dphmm.storage.tables import table_format
+from dphmm.storage.private_tables import owner_counts, owner_path, write_counts
+from dphmm.storage.release_folder import COUNTS, INDEX, OWNER, TABLES, ReleaseFolder
+from dphmm.storage.release_folder import REJECTED as REJECTED_ROWS
+from dphmm.storage.tables import SUFFIXES
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
@@ -197,15 +198,10 @@ def checked_batch(job: Job, rows: VisitTable, given: Mapping[str, Any], console:
     return batch
 
 
-def note_no_ledger(given: Mapping[str, Any], console: Console) -> None:
-    """Whoever resumes has a ledger in mind: another name would answer everybody once more."""
-    if given.get("place") is not None:
-        if not Path(given["ledger"]).exists():
-            console.note(f"new ledger {Path(given['ledger']).name}: nobody in it has an account yet")
-        return
-    if given["resume"] and given["ledger"] is not None and not Path(given["ledger"]).exists():
-        name = Path(given["ledger"]).name
-        console.note(f"--resume: there is no ledger {name} yet, so nobody is continued: everybody is answered anew")
+def note_new_ledger(given: Mapping[str, Any], console: Console) -> None:
+    """Whoever continues has a ledger in mind: another name would answer everybody once more."""
+    if given["ledger"] is not None and not Path(given["ledger"]).exists():
+        console.note(f"new ledger {Path(given['ledger']).name}: nobody in it has an account yet")
 
 
 #: What sets a limit.
@@ -263,53 +259,38 @@ def _without_limit(setting: Setting, noun: str, console: Console) -> str:
 
 
 def in_folder(given: dict[str, Any]) -> dict[str, Any]:
-    """The options of a release into a folder, as those of its table: -o names the folder.
+    """The options of a release with its folder (``place``), the ``table`` in it, and the ledger that counts it.
 
-    The ledger is the one that the folder was released with, else that of --ledger, else ledger.db beside the folder.
-    Whom it knows is continued, but for --new. Raises InvalidInput as `ReleaseFolder.ledger`.
+    The ledger is the one that the folder was released with, else that of --ledger, else ledger.db beside the folder. A
+    dry run and a stream need no folder. Raises InvalidInput for a folder that cannot be one, before anything is made.
     """
-    output = given["output"]
-    if output is None or (Path(output).suffix and not (str(output).endswith("/") or Path(output).is_dir())):
-        return given
-    place = ReleaseFolder.of(output)
-    table = next((name for name in TABLES if (place.path / name).exists()), f"released.{given['format']}")
-    ledger = place.ledger(given["ledger"])
-    named = {"output": str(place.path / table), "ledger": str(ledger), "resume": not given["new"]}
-    return {**given, **named, "place": place}
-
-
-def check_outputs(given: Mapping[str, Any]) -> None:
-    """The output does not exist yet (unless it is resumed), can be written, and is none of the inputs.
-
-    A dry run writes nothing: it needs neither output nor ledger, and what is named is checked all the same.
-    """
-    from dphmm.statement.files import statement_path
-
-    output, ledger, place = given["output"], given["ledger"], given.get("place")
-    if place is not None:
-        place.check()
-        ledger_path(ledger)
-        return
-    if output is None and not given["dry_run"]:
-        raise InvalidInput("-o", "nothing", "the file to write")
-    if ledger is None and not given["dry_run"]:
-        raise InvalidInput("--ledger", "nothing", "the file that keeps what was released and spent")
-    if ledger is not None:
-        ledger_path(ledger)
+    output, ledger, stream = given["output"], given["ledger"], given["trajectories"] == "-"
     if output is None:
-        return
-    table_format(output, "-o")
-    inputs = [given["trajectories"], given["model"], given["policy"], *([] if ledger is None else [ledger])]
-    for path in (Path(output), statement_path(output), rejected_path(output), owner_path(output)):
-        checked_output(path, inputs, "-o")
-    if not Path(output).exists():
-        return
-    if not given["resume"]:
-        raise InvalidInput("-o", f"{output}, which exists", "a new file, or --resume to continue and rewrite it")
-    if ledger is not None and not Path(ledger).exists():
-        # Opening it would make one.
-        expected = f"the ledger that the releases in {Path(output).name} are in; or -o a new file"
-        raise InvalidInput("--ledger", f"{ledger}, which does not exist", expected)
+        if not (given["dry_run"] or stream):
+            raise InvalidInput("-o", "nothing", "the folder of the release, such as out")
+        if stream and ledger is None:
+            raise InvalidInput("--ledger", "nothing", "the file that keeps what was released and spent, or -o a folder")
+        if ledger is not None:
+            ledger_path(ledger)
+        return {**given, "place": None, "table": None}
+    if Path(output).name.lower().endswith((*SUFFIXES, ".jsonl")):
+        raise InvalidInput("-o", output, "the folder of the release, such as out: the rows lie in it")
+    place = ReleaseFolder.of(output)
+    place.check()
+    if stream and (place.path / INDEX).exists():
+        raise InvalidInput("-o", f"{output}, which exists", "a new folder: each run of a stream has its own")
+    source = Path(given["trajectories"]).resolve()
+    written = source.parent == place.owner.resolve() and source.name in (COUNTS, REJECTED_ROWS, OWNER)
+    if written or place.path.resolve() in (source, source.parent):
+        raise InvalidInput("-o", output, "another folder than that of the rows")
+    known = next((name for name in TABLES if (place.path / name).exists()), None)
+    table = place.path / ("released.jsonl" if stream else known or f"released.{given['format']}")
+    path = place.ledger(ledger)
+    ledger_path(path)
+    if known is not None and not path.exists():
+        expected = f"the ledger that the answers in {place.path.name} are counted in"
+        raise InvalidInput("--ledger", f"{path}, which does not exist", expected)
+    return {**given, "ledger": str(path), "place": place, "table": str(table)}
 
 
 def check_asked(given: Mapping[str, Any]) -> None:
@@ -365,9 +346,10 @@ def asked_schedule(
 ) -> tuple[dict[str, Any], SchedulePlan | None]:
     """The schedule of a release with the choices that it was planned with, and the plan it was chosen by.
 
-    Nothing where every step is asked, and where it is still to be planned. With ``--resume`` the schedule is the one
-    that the ledger's histories have, and what it was chosen from is not known. Raises InvalidInput for options other
-    than the plan was made with.
+    Nothing where every step is asked, and where it is still to be planned. Of people who are continued the schedule
+    is the one that the ledger's histories have, and what it was chosen from is not known.
+
+    Raises InvalidInput for options other than the plan was made with.
     """
     if given["plan"] is not None:
         from dphmm.choose.schedule_plan import read_plan
@@ -394,7 +376,7 @@ def asked_schedule(
 
 def _kept(given: Mapping[str, Any], option: str) -> str | None:
     """An option of the first history of the query in the ledger that a run goes on with; None without one."""
-    with kept_ledger(given["ledger"] if given["resume"] else None) as ledger:
+    with kept_ledger(None if given["new"] else given["ledger"]) as ledger:
         for subject, query in () if ledger is None else ledger.sessions():
             header = ledger.header(subject, query) if ledger is not None and query == given["query"] else None
             if header is not None:
@@ -430,25 +412,6 @@ def _planned_with(options: Mapping[str, str], given: Mapping[str, Any]) -> dict[
             expected = f"{options[name]}, which the plan was made with; or a plan that is made for {given[name]}"
             raise InvalidInput(f"--{name}", str(given[name]), expected)
     return {name: options[name] for name in ("constraint", "mechanism", "start", "protection")}
-
-
-def name_counts(path: Path, given: Mapping[str, Any], console: Console) -> None:
-    """The same line whatever the counts are; with --owner-view also where --quiet silences the rest."""
-    words = f"counts for you alone, never to be published: {path.name}"
-    if given["owner_view"]:
-        console.tell(words)
-    else:
-        console.say([("", words)])
-
-
-def check_statement(given: Mapping[str, Any]) -> None:
-    """--statement names a new file that can be written, if it names one."""
-    path = given["statement"]
-    if path is None:
-        return
-    inputs = [given["model"], given["policy"], given["ledger"]]
-    if checked_output(path, inputs, "--statement").exists():
-        raise InvalidInput("--statement", f"{path}, which exists", "a new file: a statement is about one run")
 
 
 class Names:
@@ -491,16 +454,26 @@ def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Cal
 
     The end may be an interrupt or an error: what was answered before was published.
     """
-    if given["statement"] is None:
+    if given["table"] is None:
         yield lambda released, line: None
         return
+    from dphmm.statement.files import statement_path
     from dphmm.stream import StreamStatement
 
-    statement = StreamStatement(batch)
-    try:
-        yield statement.add
-    finally:
-        statement.save(given["statement"], names.whom)
+    statement, table = StreamStatement(batch), Path(given["table"])
+    with table.open("x", encoding="utf-8") as lines:
+
+        def keep(released: Released, line: str) -> None:
+            statement.add(released, line)
+            lines.write(line + "\n")
+            lines.flush()
+
+        try:
+            yield keep
+        finally:
+            lines.close()
+            statement.save(statement_path(table), names.whom)
+            given["place"].keep([table.name, statement_path(table).name])
 
 
 _LONGEST_LINE = 65536
@@ -544,7 +517,6 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.stream import Stream, answered_line
 
     _check(given)
-    note_no_ledger(given, console)
     agree_to_no_limit(job.batch(None), given, console)
     lines = _Lines(job.space, job.model.step is not None)
     readable = iter(lines)
@@ -552,10 +524,17 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     first = next(readable, None)
     if first is None and lines.rejected:
         raise InvalidInput("TRAJ", f"{lines.rejected.total()} lines, none of which can be read", "lines of its model")
-    counts = owner_path(given["ledger"])
+    note_new_ledger(given, console)
+    place: ReleaseFolder | None = given["place"]
+    counts = owner_path(given["ledger"]) if place is None else place.owner / COUNTS
+    if place is not None:
+        place.create()
+        PublicSide(job.model, job.policy, job.space, job.planned, job.batch(None).setting.options.mechanism).save(place)
     with open_ledger(given["ledger"], spelling=given["spelling"]) as ledger, ledger.lease(COMMANDS):
+        if place is not None:
+            place.keep_ledger(given["ledger"])
         before = ledger.count_releases(given["query"])
-        stream = Stream(job.batch(ledger), given["resume"])
+        stream = Stream(job.batch(ledger), not given["new"])
         names = Names(job, given, console)
         subjects = stream.batch.subjects
         console.say(covered_rows(CoveredDistance.of(subjects.policies, job.space), subjects.epsilons[1]))
@@ -591,7 +570,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     if stream.same_step:
         said.append(f"{stream.same_step} lines not answered: one answer per subject and step")
     console.say([("", ", ".join(said))])
-    name_counts(counts, given, console)
+    console.say([("", f"counts for you alone, never to be published: {counts.name}")])
     return REJECTED if bad else 0
 
 
@@ -622,14 +601,8 @@ def _counts(stream: Stream, rejected: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _check(given: Mapping[str, Any]) -> None:
-    if given["output"] not in (None, "-"):
-        raise InvalidInput("-o", given["output"], "nothing: the lines of - are answered on standard output")
-    if given["ledger"] is None:
-        raise InvalidInput("--ledger", "nothing", "the file that keeps what was released and spent")
     if given["dry_run"] or given["as_json"]:
         raise InvalidInput("TRAJ", "- with --dry-run or --json", "a file, or - without them")
-    check_statement(given)
-    checked_output(owner_path(given["ledger"]), [given["model"], given["policy"], given["ledger"]], "--ledger")
 
 
 def _lines() -> Iterator[tuple[int, bytes]]:
@@ -649,6 +622,6 @@ def _lines() -> Iterator[tuple[int, bytes]]:
 def _continues(stream: Stream) -> str:
     """What an interrupted stream leaves unanswered, and how to go on."""
     if not stream.held:
-        return "; the same command with --resume continues after them"
+        return "; the same command continues after them"
     waiting = f", and lines of {stream.held} subjects in the open time bin have no answer"
-    return f"{waiting}; the same command with --resume continues after them, with the lines of that bin again"
+    return f"{waiting}; the same command continues after them, with the lines of that bin again"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.cli.console import Console, named, print_json
-from dphmm.cli.options import CONTEXT, force, loaded_model, messages, new_output, output
+from dphmm.cli.help import CONTEXT, Command
+from dphmm.cli.options import force, loaded_model, messages, new_output, output
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import statement_path, write_statement
 from dphmm.statement.parts import document
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _FIELDS = {name: f"--{name}" for name in ("people", "steps", "begin", "seed", "like")}
 
 
-@click.command("synthesize", context_settings=CONTEXT)
+@click.command("synthesize", cls=Command, context_settings=CONTEXT)
 @click.argument("model", metavar="MODEL")
 @click.option("--people", type=int, required=True, metavar="N", help="How many people.")
 @click.option("--steps", type=int, required=True, metavar="T", help="Rows of each person.")

@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from dphmm.cli.console import REJECTED, Console, named, print_json, reworded
+from dphmm.cli.help import CONTEXT, Command, Kinds
 from dphmm.cli.options import (
-    CONTEXT,
     ONE_OF_MANY,
     F,
     check_spelling,
@@ -22,7 +22,7 @@ from dphmm.cli.options import (
     force,
     messages,
     new_output,
-    of_folder,
+    opened,
     output,
     spelling,
     spelling_of,
@@ -35,6 +35,7 @@ from dphmm.storage.importers import DOCUMENTS, RECIPES, import_trajectories
 from dphmm.storage.importers.folders import list_left_out
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.private_tables import rejected_path
+from dphmm.storage.release_folder import folder_of
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories
 
@@ -53,7 +54,7 @@ _COLUMNS = {
 }
 
 
-@click.group("import", context_settings=CONTEXT)
+@click.group("import", cls=Kinds, context_settings=CONTEXT)
 def import_() -> None:
     """Read trajectories of other formats into a table: user, t (UTC), lat, lon or state, trip, step.
 
@@ -118,7 +119,7 @@ _text_options = _options(
 )
 
 
-@import_.command("intervals", context_settings=CONTEXT)
+@import_.command("intervals", cls=Command, context_settings=CONTEXT)
 @_common
 @click.option("--step", required=True, metavar="TIME", help="One row per step of this length: 5min.")
 @_column_options("user", "start", "end", "label")
@@ -140,7 +141,7 @@ def _command(name: str, text: str, *options: Callable[[Any], Any]) -> None:
         return _run(name, given)
 
     run.__doc__ = text
-    import_.command(name, context_settings=CONTEXT)(_options(_common, *options)(run))
+    import_.command(name, cls=Command, context_settings=CONTEXT)(_options(_common, *options)(run))
 
 
 _command(
@@ -183,7 +184,7 @@ for _name, _kind in (DOCUMENTS | RECIPES).items():
     _command(_name, _kind.help, _column_options(*_columns), *_groups)
 
 
-@import_.command("sequences", context_settings=CONTEXT)
+@import_.command("sequences", cls=Command, context_settings=CONTEXT)
 @_common
 @_column_options("user")
 @spelling
@@ -245,28 +246,31 @@ def _run(name: str, given: dict[str, Any]) -> int:
     return REJECTED if len(imported.rejected) or "ragged_row" in report.dropped else 0
 
 
-@click.command("export", context_settings=CONTEXT)
-@click.argument("released", metavar="RELEASED")
+@click.command("export", cls=Command, context_settings=CONTEXT)
+@click.argument("released", metavar="OUT")
 @output("released.geojson")
 @click.option(
     "--what",
     type=click.Choice(list(PLACES)),
-    help="Whose places the points are: of a smoothed file smoothed or path, the answers themselves (z), or lat and lon "
+    help="Whose places the points are: of estimates smoothed or path, the answers themselves (z), or lat and lon "
     "(place)  [default: the first there is]",
 )
 @force
 @messages
 def export(released: str, what: str | None, **given: Any) -> None:
-    """Write a released file of a map as points: .geojson, .gpkg or .fgb by the name of the output.
+    """Write a release of a map as points: .geojson, .gpkg or .fgb by the name of the output.
+
+    OUT is its folder, or a table such as dphmm read OUT --estimates writes.
 
     One point per row that has such a place (of --what z per answer), with all columns of the released file. Nothing is
     added to what is published. The privacy statement beside the file says what is promised of it: pass it on with the
     points. An output that ends in .csv, .csv.gz or .parquet is the same table in that format, with its privacy
     statement beside it.
     """
-    released = of_folder({"released": released})["released"]
+    if not Path(released).is_file() or folder_of(released) is not None:
+        released = str(opened(released).folder.table)
     new_output(given["output"], [released], given["force"])
-    options = {"released": "RELEASED", "output": "-o", "what": "--what"}
+    options = {"released": "OUT", "output": "-o", "what": "--what"}
     if str(given["output"]).lower().endswith((".csv", ".csv.gz", ".parquet")):
         try:
             rows = copy_release(released, given["output"])
@@ -303,7 +307,7 @@ def _warn(released: str, sha256: str, console: Console) -> None:
         console.warn(f"it is not known whether these points are private: {statement.why}")
 
 
-@click.command("split", context_settings=CONTEXT)
+@click.command("split", cls=Command, context_settings=CONTEXT)
 @click.argument("trajectories", metavar="TRAJ")
 @click.option("--share", default="0.5", show_default=True, metavar="P", help="The chance to be in the first file.")
 @click.option("--by", type=click.Choice(["user"]), default="user", show_default=True, help="What stays together.")

@@ -24,11 +24,12 @@ from click.testing import CliRunner
 from dphmm._kernels import process
 from dphmm.cli.app import COMMANDS
 from dphmm.cli.console import FAILED, SECONDS_BETWEEN_LINES, Console, print_json
-from dphmm.cli.options import CONTEXT, messages
+from dphmm.cli.help import CONTEXT, Command
+from dphmm.cli.options import messages
 from dphmm.errors import InvalidInput
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=Command, context_settings=CONTEXT)
 @click.option("--to", metavar="DIR", help="The folder to fill  [default: $DPHMM_KERNELS, else the user's cache]")
 @messages
 def warm(to: str | None, quiet: bool, as_json: bool) -> int | None:
@@ -104,12 +105,12 @@ def _run(line: str, folder: Path) -> None:
 
 
 def _placed(word: str, folder: Path) -> str:
-    """A word of a command line, where it names a file in the folder of the world."""
+    """A word of a command line, where it names a file or a release in the folder of the world."""
     before, colon, name = word.rpartition(":")
     return f"{before}{colon}{folder / name}" if Path(name).suffix in _FILES else word
 
 
-_FILES = frozenset((".csv", ".npz", ".json", ".jsonl", ".parquet", ".db", ".html"))
+_FILES = frozenset((".csv", ".npz", ".json", ".jsonl", ".parquet", ".db", ".html", ".out"))
 
 
 _BBOX = "10.0,50.0,10.056,50.036"
@@ -210,35 +211,34 @@ def _releases() -> Iterator[str]:
     yield from _release("far", "line", "far.json", "")
     yield from _release("union", "line", "union.json", "")
     yield from _release("jump", "jumps", "jumps-radius.json", "--constraint delta=0.1")
-    yield "release - --model map.npz --policy map-radius.json --epsilon 1 --ledger stream.db"
-    yield "release - --model map.npz --policy map-radius.json --epsilon 1 --ledger sets.db --constraint delta=0.1"
+    yield "release - --model map.npz --policy map-radius.json --epsilon 1 --ledger stream.db --yes"
+    yield "release - --model map.npz --policy map-radius.json --epsilon 1 --ledger sets.db --yes --constraint delta=0.1"
 
 
 def _release(name: str, model: str, policy: str, choices: str) -> Iterator[str]:
     given = f"--model {model}.npz --policy {policy}"
     planned = f"{given} --epsilon 1 {choices}"
     rows = _SPACES.get(model, _SPACES["map"])[0]
-    yield f"release {rows} {planned} -o {name}.parquet --ledger {name}.db --quiet"
-    yield f"smooth {name}.parquet {given} -o {name}-smoothed.parquet --marginals"
-    yield f"audit {planned} --released {name}.parquet --ledger {name}.db --truth {rows} --draws 200"
+    yield f"release {rows} {planned} -o {name}.out --format parquet --ledger {name}.db --quiet --yes"
+    yield f"read {name}.out --estimates -o {name}-smoothed.parquet --marginals"
+    yield f"verify {planned} --draws 200"
+    yield f"report {name}.out --truth {rows} --quiet"
     yield f"plan {model}.npz --details --policy {policy} --epsilon 1 {choices}"
 
 
 def _questions() -> Iterator[str]:
     given = "--model map.npz --policy map-radius.json"
     for model in _SPACES:
-        name = f"{model}-radius-support"
-        yield f"check-release {name}.parquet --model {model}.npz --policy {model}-radius.json --ledger {name}.db"
+        yield f"check-release {model}-radius-support.out"
     yield "plan map.npz --details --policy map-radius.json --epsilon 1 --steps 4 --states"
     yield f"account map-radius-support.db --temporal {given}"
     yield "account line-radius-support.db --temporal --model line.npz --policy line-radius.json"
     yield "optimize map.npz --policy map-radius.json --epsilon 1 -o made.npz --quiet"
     yield from _release("made", "map", "map-radius.json", "--mechanism made.npz")
-    line = "--model line.npz --policy line-radius.json"
-    yield f"leakage line-radius-support.parquet {line} --event alpha --from 2 --to 3 --quiet"
-    yield "report map-radius-support.parquet --model map.npz -o report.html"
-    yield f"population map-radius-support.parquet {given} -o where.csv --flows between.csv --quiet"
-    yield f"smooth map-radius-support.parquet {given} -o own.parquet --own-places --quiet"
+    yield "read line-radius-support.out --event alpha --from 2 --to 3 --quiet"
+    yield "report map-radius-support.out -o report.html"
+    yield "read map-radius-support.out --by blocks -o where.csv --flows between.csv --quiet"
+    yield "read map-radius-support.out --estimates -o own.parquet --own-places --quiet"
     yield "synthesize map.npz --people 3 --steps 4 -o synthetic.parquet --quiet"
     yield "plan map.npz --target-error 50km --path-epsilon 2 --steps 3 --epsilon 1 --people 2 --quiet"
     yield "plan map.npz --policy map-radius.json --path-epsilon 2 --steps 6 --people 3 --quiet"

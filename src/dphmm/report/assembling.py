@@ -364,7 +364,7 @@ class _Reading:
             return ""
         return (
             "Which answers are of the steps for which something else was chosen is as the statement says: "
-            "rows without times have it from the ledger alone (--ledger)."
+            "rows without times have it from the ledger alone."
         )
 
     @property
@@ -571,7 +571,7 @@ def prospects_of(
     ``begins``: the steps at which blocks of so many steps begin; people stay from step 1 on where nothing is said.
     """
     if made.subjects is None:
-        return Prospects(missing="give the policy (--policy)")
+        return Prospects(missing="give the policy")
     if made.statement.beginnings:
         # The invented people begin as the model says, and not where these are known to begin.
         return Prospects(missing="it is not computed for people who begin where it is publicly known")

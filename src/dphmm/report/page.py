@@ -23,7 +23,6 @@ from dphmm.accounting.records import in_short
 from dphmm.choose.planning import AFTER, STAYERS
 from dphmm.choose.schedule_plan import Stays
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.answer_table import is_reference
 from dphmm.report import figures, maps, words
 from dphmm.report.beliefs import written
 from dphmm.report.content import Person, ReleaseReport
@@ -331,7 +330,7 @@ class Content(Shown):
         elif promise is None:
             said += " No promise limits the sum."
         elif report.elsewhere is None:
-            said += " The cap is the statement's; give --ledger to check it."
+            said += " The cap is the statement's; the ledger can check it."
         else:
             said += " The cap is kept by the ledger: an answer that would pass it is refused."
         if report.elsewhere is None:
@@ -441,17 +440,15 @@ class Content(Shown):
 
     @property
     def check_command(self) -> str:
-        """How to check the file, to be typed in a shell; files that the reader has to name are in capitals."""
+        """How to check the file, to be typed in its folder; files that the reader has to name are in capitals."""
         name = self.report.name
         name = f"./{name}" if name.startswith("-") else name
         statement = self.report.statement
         if statement.beginnings:
             # A table of who begins where is no file of a command.
             return f"dphmm.audit.check_release({name!r}, MODEL, POLICY, initials=INITIALS)"
-        more = " --policy POLICY" * (statement.policy.parameters is None)
-        more += " --mechanism TABLE" * is_reference(statement.mechanism.asked)
-        more += " --ledger LEDGER" * (self.report.elsewhere is not None)
-        return f"dphmm check-release {quoted(name)} --model MODEL{more}"
+        more = " --ledger LEDGER" * (self.report.elsewhere is not None)
+        return f"dphmm check-release {quoted(name)}{more}"
 
     # -- files and details -----------------------------------------------------------------------------------------
 

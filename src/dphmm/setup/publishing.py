@@ -32,13 +32,16 @@ class PublicSide(NamedTuple):
     mechanism: str = "auto"
 
     def check_same(self, place: ReleaseFolder) -> None:
-        """Raise InvalidInput for a folder that was released under another model or policy."""
+        """Raise InvalidInput for a folder that was released under another model or policy.
+
+        One whose making was interrupted may have a part of them.
+        """
         if not (place.path / MODEL).exists() or not (place.path / INDEX).exists():
             return
-        model = load_model(place.path / MODEL)
+        model, policy = load_model(place.path / MODEL), place.path / POLICY
         if model.digest != self.model.digest:
             raise InvalidInput("-o", f"{place.path}, a release under another model", "a new folder")
-        if load_policy(place.path / POLICY, self.space, model).digest != self.policy.digest:
+        if policy.exists() and load_policy(policy, self.space, model).digest != self.policy.digest:
             raise InvalidInput("-o", f"{place.path}, a release under another policy", "a new folder")
 
     def save(self, place: ReleaseFolder) -> None:
@@ -47,7 +50,7 @@ class PublicSide(NamedTuple):
         if not model.exists():
             save_model(self.model, model)
         if not policy.exists():
-            save_policy(self.policy, policy, self.space)
+            save_policy(self.policy, policy, self.space, self.model)
         if self.planned is not None and not plan.exists():
             save_plan(self.planned, plan)
         if is_reference(self.mechanism) and not table.exists():

@@ -6,7 +6,7 @@ Nothing here is drawn or spent: it is made of what was published and of public d
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,31 +16,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm._notebook import html_lines
-from dphmm._progress import Progress
-from dphmm.audit.released import ReleasedFile
+from dphmm._progress import Progress, shown
+from dphmm.audit.released import ReleasedFile, table_of_lines
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import make_known
-from dphmm.session.setting import Setting
-from dphmm.statement.files import load_statement
-from dphmm.storage.inputs import PathLike
+from dphmm.session.plan import ALGORITHM_VERSION
+from dphmm.session.setting import Setting, Subjects
+from dphmm.setup.publishing import PublicSide
+from dphmm.statement.files import changed_words, load_statement, statement_path, write_statement
+from dphmm.statement.parts import member
+from dphmm.storage.inputs import PathLike, file_digest
+from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.made_tables import load_table
 from dphmm.storage.models import load_model
 from dphmm.storage.policies import load_policy, load_policy_space
-from dphmm.storage.release_folder import MADE_TABLE, MODEL, PLAN, POLICY, ReleaseFolder
-from dphmm.storage.released import as_released
-from dphmm.storage.tables import read_table
+from dphmm.storage.release_folder import INDEX, MADE_TABLE, MODEL, PLAN, POLICY, ReleaseFolder
+from dphmm.storage.released import ReleasedRows, as_released, released_rows, text_columns
+from dphmm.storage.tables import read_table, to_arrow, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dphmm.accounting.ledger import Ledger
     from dphmm.accounting.promise import Schedule
+    from dphmm.audit.attacks.attack import AttackReport
     from dphmm.audit.check import CheckedRelease
     from dphmm.choose.schedule_plan import SchedulePlan
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.reconstruction.population import Population
-    from dphmm.report.content import ReleaseReport
+    from dphmm.report.content import Backdrop, ReleaseReport
     from dphmm.session.odds import EventOdds
+    from dphmm.session.own_places import OwnPlaces
+    from dphmm.session.smoothing import SmoothedSteps
     from dphmm.statement.release import ReleaseStatement
     from dphmm.statement.story import Story
     from dphmm.statement.verdict import Found
@@ -71,6 +79,30 @@ class Released:
     """
 
     folder: ReleaseFolder
+
+    @classmethod
+    def write(
+        cls,
+        folder: PathLike,
+        rows: Any,
+        statement: ReleaseStatement,
+        public: tuple[MarkovModel, PolicyGraph, StateSpace],
+    ) -> Released:
+        """Write rows that were released elsewhere, as by Spark, into a folder of their own.
+
+        rows : a pandas, polars or Arrow table of `dphmm.release_many`, by person and step. statement: what is promised
+        of them. public: model, policy and space. Raises InvalidInput for a folder that has files.
+        """
+        place = ReleaseFolder.of(folder)
+        if (place.path / INDEX).exists():
+            raise InvalidInput("folder", f"{place.path}, which has a release", "a new folder")
+        place.create()
+        PublicSide(*public, mechanism=statement.choices["mechanism"]).save(place)
+        table = place.path / "released.parquet"
+        write_table(str(table), to_arrow(rows))
+        write_statement(table, statement)
+        place.keep([table.name, statement_path(table).name])
+        return cls(place)
 
     @cached_property
     def statement(self) -> ReleaseStatement:
@@ -104,12 +136,60 @@ class Released:
     @property
     def rows(self) -> pd.DataFrame:
         """The released rows: user, t, step, answers, epsilon, cost, plan. Rows that were not asked have no plan."""
-        table: pd.DataFrame = self._table.to_pandas()
+        table: pd.DataFrame = as_released(self._table).to_pandas()
         return table
 
     @cached_property
     def _table(self) -> Any:
-        return as_released(read_table(self.folder.table, text={"user", "plan", *["z"] * self.space.has_labels}))
+        import pyarrow.compute as pc
+
+        path = self.folder.table
+        if is_json_lines(path):
+            return as_released(table_of_lines(path))
+        table = as_released(read_table(path, text=set(text_columns(self.space))))
+        # Text cannot tell an empty cell from none.
+        at, plans = table.column_names.index("plan"), table.column("plan")
+        return table.set_column(at, "plan", pc.if_else(pc.equal(plans, ""), None, plans))
+
+    @cached_property
+    def answers(self) -> ReleasedRows:
+        """The rows as a reader has them. Raises InvalidInput for a table that is no release of these states."""
+        return released_rows(self._table, self.space)
+
+    @cached_property
+    def subjects(self) -> Subjects:
+        """What everybody was released under, by the privacy statement.
+
+        Raises InvalidInput for a statement about another model, policy or map, or of another version of the algorithm,
+        and for choices of single steps and beginnings of people, which only a program can name.
+        """
+        statement = self.statement
+        self._check_stated()
+        for name in ("varied", "beginnings"):
+            if member(statement, name) is not None:
+                expected = "a release without; functions of dphmm in Python take its step_choices and initials"
+                raise InvalidInput("released", f"{self.folder.path.name}, whose statement has {name}", expected)
+        return Subjects(Setting.read(statement.choices, self.model, self.policy, self.space))
+
+    def _check_stated(self) -> None:
+        statement = self.statement
+        if statement.algorithm_version != ALGORITHM_VERSION:
+            came = f"one of algorithm version {statement.algorithm_version} ({statement.software.version})"
+            raise InvalidInput("statement", came, f"version {ALGORITHM_VERSION}: other versions make other plans")
+        for part, stated, own in (
+            ("model", statement.model.sha256, self.model.digest),
+            ("policy", statement.policy.sha256, self.policy.digest),
+            ("space", statement.space.sha256, self.space.digest),
+        ):
+            if stated != own:
+                came = f"{self.folder.path.name}, which has another {part} than its privacy statement names"
+                raise InvalidInput("released", came, f"the {part} of the release")
+
+    @property
+    def changed(self) -> str | None:
+        """That the table is not the one that the privacy statement is about; None where it is."""
+        table = self.folder.table
+        return changed_words(self.statement, statement_path(table), table, file_digest(table))
 
     @cached_property
     def story(self) -> Story:
@@ -132,118 +212,207 @@ class Released:
 
     # -- what a reader makes of it ------------------------------------------------------------------------------------
 
+    def smoothed(
+        self,
+        *,
+        beside: Sequence[Released] = (),
+        path: bool = False,
+        marginals: bool = False,
+        own_places: bool = False,
+        progress: Progress | None = None,
+    ) -> tuple[SmoothedSteps, OwnPlaces | None]:
+        """What all answers of each person, and those of other releases ``beside``, say of each row; their own places.
+
+        Raises as `dphmm.smooth`.
+        """
+        from dphmm.decoding import own_places_of, smooth_rows
+
+        others = [(one.answers, one.subjects) for one in beside]
+        places = own_places_of(self.answers, self.subjects, others) if own_places else None
+        steps = smooth_rows(
+            *(self.answers, self.subjects),
+            beside=others,
+            path=path,
+            marginals=marginals,
+            places=places,
+            progress=progress,
+        )
+        return steps, places
+
     def estimates(
-        self, *, path: bool = False, own_places: bool = False, progress: bool | Progress = True
+        self, *, beside: Sequence[Released] = (), path: bool = False, own_places: bool = False, progress: bool = True
     ) -> pd.DataFrame:
         """Where people were, given all their answers: a row for each released one.
 
-        Raises as `dphmm.smooth`, which says what the columns are.
+        ``beside`` : other releases about the same people, whose answers count too. ``path``: also the likeliest path.
+        ``own_places``: learn the places that each person returns to, where that helps. Raises as `dphmm.smooth`, which
+        says what the columns are.
         """
-        from dphmm.decoding import smooth
+        from dphmm.storage.released import smoothed_table
 
-        public, choices = self._public
-        estimates: pd.DataFrame = smooth(
-            self.rows, *public, path=path, own_places=own_places, progress=progress, **choices
-        )
-        return estimates
+        with shown(progress, "smooth") as report:
+            steps, _ = self.smoothed(beside=beside, path=path, own_places=own_places, progress=report)
+        table: pd.DataFrame = smoothed_table(self.answers, steps, self.space).to_pandas()
+        return table
 
     def population(
-        self, regions: Any = None, *, per: str = "all", flows: bool = False, zone: str = "+00:00",
+        self,
+        regions: Any = None,
+        *,
+        per: str = "all",
+        flows: bool = False,
+        zone: str = "+00:00",
         progress: bool | Progress = True,
-    ) -> Population:  # fmt: skip
+    ) -> Population:
         """The shares of people in regions, with intervals, for all times, each "day", or "hour-of-day".
 
         Raises as `dphmm.population`.
         """
-        from dphmm.reconstruction.population import population
+        from dphmm.reconstruction.population import population_of_rows
+        from dphmm.reconstruction.regions import checked_regions
 
-        public, choices = self._public
         asking = self.statement.asking
-        plan_choices = {name: choices[name] for name in choices if name not in ("query", "answer", "schedule")}
-        return population(
-            self.rows,
-            *public,
-            regions=regions,
-            flows=flows,
-            per=per,
-            zone=zone,
-            schedule=None if asking is None else asking.kind,
-            progress=progress,
-            **plan_choices,
-        )
+        with shown(progress, "population") as report:
+            return population_of_rows(
+                self.answers,
+                self.subjects,
+                None if regions is None else checked_regions(regions, self.space),
+                flows=flows,
+                per=per,
+                zone=zone,
+                schedule="planned" if asking is None else asking.kind,
+                progress=report,
+            )
 
     def odds(
-        self, states: Sequence[str], first: int | str, last: int | str, *, always: bool = False
+        self,
+        states: Sequence[str],
+        first: int | str,
+        last: int | str,
+        *,
+        always: bool = False,
+        beside: Sequence[Released] = (),
+        users: Sequence[str] | None = None,
+        progress: Progress | None = None,
     ) -> list[EventOdds]:
         """How the answers changed the odds that somebody was in states of these names, at the steps first to last.
 
         Raises as `dphmm.event_odds`, and InvalidInput for a name of no state.
         """
-        from dphmm.decoding import event_odds
+        from dphmm.decoding import odds_of_rows
 
-        numbers = [self.space.index_of(name) for name in states]
-        if -1 in numbers:
-            raise InvalidInput("states", repr(states[numbers.index(-1)]), "names of states of the model")
-        public, choices = self._public
-        return event_odds(self.rows, *public, numbers, first, last, always=always, **choices)
+        numbers = self.space.indices_of(list(states))
+        if not len(numbers) or (numbers < 0).any():
+            unknown = repr(states[int((numbers < 0).argmax())]) if len(numbers) else "no state"
+            raise InvalidInput("states", unknown, f"states of the model, such as {self.space.names[0]}")
+        others = [(one.answers, one.subjects) for one in beside]
+        event = (self.answers, self.subjects, numbers, first, last)
+        return odds_of_rows(*event, always=always, beside=others, users=users, progress=progress)
 
     def read_report(
-        self, *, users: Sequence[str] = (), truth: Any = None, title: str = "What was released",
+        self,
+        *,
+        users: Sequence[str] = (),
+        truth: Any = None,
+        title: str = "What was released",
+        backdrop: Backdrop | None = None,
+        ledger: Ledger | None = None,
         progress: bool | Progress = True,
-    ) -> ReleaseReport:  # fmt: skip
+        stage: Callable[[str], None] | None = None,
+    ) -> ReleaseReport:
         """The report, as it is shown in a notebook; with the ``truth`` for the owner alone.
 
+        ``ledger`` : counts what was spent over all files and queries. ``backdrop``: a public map under the page's.
         Raises as `dphmm.report.read_report`.
         """
-        from dphmm.report.assembling import read_report
+        from dphmm.audit.attacks.truth import answer_of, begins_of, truth_of
+        from dphmm.audit.check import require_confirmed
+        from dphmm.report.assembling import TrueRows, release_report
+        from dphmm.report.content import Made
 
-        return read_report(
-            self.folder.table, self.model, self.policy, title=title, users=users, truth=truth, plan=self.plan,
-            progress=progress,
-        )  # fmt: skip
+        table, public = self.folder.table, (self.model, self.space)
+        file = ReleasedFile.read(table, self.space)
+        statement, left = require_confirmed(self.statement, table, file, *public, self.policy, self.subjects, ledger)
+        notes = [f"{table.name} was changed since its privacy statement was written."] * (self.changed is not None)
+        notes += [f"Not compared: {one}." for one in left]
+        true = None
+        if isinstance(truth, TrueRows):
+            true = truth
+        elif truth is not None:
+            begins = begins_of(ledger, statement.query, file)
+            known = truth_of(file, truth, *public, begins, answer_of(ledger, statement.query, file, statement))
+            true = TrueRows(known.answers, known.outside)
+        with shown(progress, "report") as report:
+            return release_report(
+                title,
+                table.name,
+                file,
+                Made(*public, statement, self.subjects),
+                users=users,
+                ledger=ledger,
+                truth=true,
+                plan=self.plan,
+                backdrop=backdrop,
+                notes=notes,
+                progress=report,
+                stage=stage,
+            )
 
-    def report(
-        self, path: PathLike | None = None, *, users: Sequence[str] = (), truth: Any = None,
-        title: str = "What was released", progress: bool | Progress = True,
-    ) -> Path:  # fmt: skip
-        """Write the report as one page; by default report.html in the folder. Its path.
+    def report(self, path: PathLike | None = None, *, progress: bool | Progress = True, **choices: Any) -> Path:
+        """Write the report as one page, and return its path: by default report.html in the folder.
 
-        With the ``truth`` it is for the owner alone, and lies in the owner's folder. Raises as `read_report`.
+        With a ``truth`` it is for the owner alone, and lies in the owner's folder. ``choices`` and errors are those of
+        `read_report`.
         """
         from dphmm.report.page import write_report
 
-        made = self.read_report(users=users, truth=truth, title=title, progress=progress)
+        made = self.read_report(progress=progress, **choices)
         if path is not None:
             return write_report(path, made)
-        place = self.folder.path if truth is None else self.folder.owner
-        written = write_report(place / ("report.html" if truth is None else "report.owner.html"), made)
-        if truth is None:
-            self.folder.keep([written.name])
-        return written
+        return self.written_report(made)
+
+    def written_report(self, made: ReleaseReport) -> Path:
+        """The path of a report that is written where it belongs."""
+        from dphmm.report.page import write_report
+
+        if made.owner_only:
+            return write_report(self.folder.owner / "report.owner.html", made)
+        page = write_report(self.folder.path / "report.html", made)
+        self.folder.keep([page.name])
+        return page
+
+    def attacked(self, truth: Any, ledger: Ledger | None = None) -> AttackReport:
+        """What adversaries made of the answers, measured by the ``truth``, for the owner alone.
+
+        Raises as `dphmm.audit.attack`.
+        """
+        from dphmm.audit.attacks.attack import attack
+
+        statement, options = self.statement, self.subjects.setting.options
+        public = (self.model, self.policy, self.space, options.epsilon)
+        return attack(self.folder.table, truth, *public, ledger=ledger, query=statement.query, **options.choices)
 
     def check(self, ledger: PathLike | None = None) -> CheckedRelease:
         """Whether the release is what it says it is: rows, plans, statement, and with a ledger what was paid.
 
         Raises as `dphmm.audit.check_release`.
         """
-        from dphmm.audit.check import WRONG, check_release
         from dphmm.storage.ledger import open_ledger
 
         with ExitStack() as held:
             opened = None if ledger is None else held.enter_context(open_ledger(ledger, read_only=True))
-            file = None if ledger is None else Path(ledger)
-            public = self.model, self.policy, self.space
-            checked = check_release(self.folder.table, *public, ledger=opened, ledger_file=file)
-            return checked.beside([(WRONG, "folder", line) for line in self.folder.others()])
+            return self.checked(opened, None if ledger is None else Path(ledger))
 
-    @property
-    def _public(self) -> tuple[tuple[MarkovModel, PolicyGraph, StateSpace], dict[str, Any]]:
-        """Model, policy and space, and the choices that the statement names."""
-        statement, choices = self.statement, dict(self.statement.choices)
-        choices.pop("epsilon", None)
+    def checked(
+        self, ledger: Ledger | None = None, ledger_file: Path | None = None, plain: PathLike | None = None
+    ) -> CheckedRelease:
+        """The same with a ledger that is open; ``plain``: a folder to keep what `verify_release.py` reads."""
+        from dphmm.audit.check import WRONG, check_release
+
         public = self.model, self.policy, self.space
-        return public, {**choices, "query": statement.query, "answer": statement.answer or None,
-                        "schedule": statement.asking}  # fmt: skip
+        file = ledger_file if ledger_file is not None and ledger_file.is_file() else None
+        found = check_release(self.folder.table, *public, ledger=ledger, ledger_file=file, plain=plain)
+        return found.beside([(WRONG, "folder", line) for line in self.folder.others()])
 
     # -- what is told -------------------------------------------------------------------------------------------------
 

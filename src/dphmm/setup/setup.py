@@ -37,7 +37,7 @@ from dphmm.states.space import StateSpace
 from dphmm.storage.fits import fit
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.ledger import open_ledger
-from dphmm.storage.private_tables import owner_counts, write_counts, write_rejected
+from dphmm.storage.private_tables import write_rejected
 from dphmm.storage.publications import fit_once
 from dphmm.storage.release_folder import COUNTS, REJECTED, TABLES, ReleaseFolder
 from dphmm.storage.released import Published
@@ -82,7 +82,7 @@ class Setup:
     >>> box = (13.30, 52.48, 13.40, 52.54)
     >>> setup = dphmm.Setup.grid(box, cell="500m", step="10min", max_speed="20km/h", covers="1km")
     >>> setup
-    Setup: 210 cells of a map, steps of 10 min
+    Setup: 196 cells of a map, steps of 10 minutes
     places up to 1,000 m apart look alike
     """
 
@@ -329,7 +329,7 @@ class Plan:
     >>> setup = dphmm.Setup.labels(["home", "work"], moves=[[9, 1], [1, 9]])
     >>> plan = setup.plan(2, per=8, epsilon=1, people=20, progress=False)
     >>> print(plan.lines[0])
-    2 answers of epsilon 1 each, in blocks of 8 steps: at most 2 for each person
+    2 answers of epsilon 1 each in each 8 steps: at most 2 for each person
     """
 
     setup: Setup
@@ -441,10 +441,7 @@ class Plan:
                     pass
         write_statement(output, batch.statement(published, people.people, known_by=people.known_by))
         place.keep([output.name, statement_path(output).name])
-        seen = batch.report
-        fresh = published.rows - published.not_asked - seen.replayed
-        counts = owner_counts(loaded.visits.in_steps, seen.outside, fresh, seen.drifted, by_reason(loaded.rejected))
-        write_counts(place.owner / COUNTS, counts)
+        batch.write_owner_counts(place.owner / COUNTS, loaded.visits, published, by_reason(loaded.rejected))
         if is_path(table):
             write_rejected(place.owner / REJECTED, loaded.rejected, str(table))
         return Released(place)

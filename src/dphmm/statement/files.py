@@ -63,7 +63,7 @@ def copy_release(released: PathLike, output: PathLike) -> int:
         changed = changed_words(statement, statement_path(file), file, sha256)
         if changed is not None:
             # A statement of these rows would hide that nobody released them.
-            raise InvalidInput("released", changed, "the released file: dphmm release --resume writes both again")
+            raise InvalidInput("released", changed, "the released file: dphmm release writes the folder again")
         checked_output(statement_path(output), [released, statement_path(released)])
     write_table(output, table, inputs=[released])
     if statement is not None:
@@ -83,7 +83,7 @@ def load_statement(release: PathLike) -> ReleaseStatement:
     path = statement_path(release)
     if not path.exists():
         came = f"{Path(release).name} without its privacy statement {path.name} beside it"
-        expected = "both: put the statement back beside the file, or write both again with dphmm release --resume"
+        expected = "both: put the statement back beside the file, or write the folder again with dphmm release"
         raise InvalidInput("released", came, expected)
     return read_statement(path)
 

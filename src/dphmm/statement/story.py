@@ -222,9 +222,9 @@ class NotChecked(Part, frozen=True, kw_only=True):
 
     says: ClassVar[Mapping[str, str]] = {
         "meaning": """
-{% if "policy" in codes %}the policy, and with it every limit (--policy){% endif +%}
+{% if "policy" in codes %}the policy, and with it every limit{% endif +%}
 {% if "origin" in codes %}the model's origin: only its file says it{% endif +%}
-{% if "ledger" in codes %}the limit, and that the noise came from the operating system (--ledger){% endif +%}
+{% if "ledger" in codes %}the limit, and that the noise came from the operating system{% endif +%}
 """,
     }
 

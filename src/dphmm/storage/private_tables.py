@@ -40,7 +40,6 @@ from dphmm.storage.cells import explained
 from dphmm.storage.columns import Numbering, as_text, plain_type
 from dphmm.storage.csv_files import CSV, TextLayout, chosen_columns, lines_of_rows, listed
 from dphmm.storage.inputs import SUBSTITUTE, PathLike, checked_input, file_digest, open_bytes, replacing, steady
-from dphmm.storage.release_folder import COUNTS, REJECTED, folder_of
 from dphmm.storage.tables import Rows, read_rows, read_table, read_whole, table_format
 from dphmm.types import IntArray
 
@@ -334,8 +333,7 @@ _MEANING = "counts for the data owner alone: they depend on where people are, an
 
 def owner_path(output: str) -> Path:
     """Where the counts of a release to ``output`` are; of a stream, which has none, they are beside its ledger."""
-    place = folder_of(output)
-    return Path(f"{output}.owner.json") if place is None else place.owner / COUNTS
+    return Path(f"{output}.owner.json")
 
 
 def owner_counts(rows: int, outside: int, releases: int, drifted: int, rejected: Mapping[str, int]) -> dict[str, Any]:
@@ -360,8 +358,7 @@ def write_counts(path: Path, counts: Mapping[str, Any]) -> None:
 
 def rejected_path(output: str) -> Path:
     """Where the rows set aside on the way to ``output`` are listed."""
-    place = folder_of(output)
-    return Path(f"{output}.rejected.csv") if place is None else place.owner / REJECTED
+    return Path(f"{output}.rejected.csv")
 
 
 def write_rejected(

@@ -76,7 +76,9 @@ class ReleaseFolder:
         """Raise InvalidInput for a folder that cannot be made, and for one that has other files than a release."""
         if self.path.exists() and not self.path.is_dir():
             raise InvalidInput("-o", str(self.path), "a folder")
-        if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / INDEX).exists():
+        names = [path.name for path in self.path.iterdir()] if self.path.is_dir() else []
+        # A first run that was killed may have left the beginning of its index, under a temporary name.
+        if INDEX not in names and any(not name.startswith(f".{INDEX}.") for name in names):
             raise InvalidInput("-o", f"{self.path}, which has files and is no release", "a new folder, or an empty one")
         if not self.path.parent.is_dir():
             raise InvalidInput("-o", str(self.path), "a folder in one that exists")
@@ -84,8 +86,11 @@ class ReleaseFolder:
     def create(self) -> None:
         """Make both folders, where there are none. Raises as `check`."""
         self.check()
-        self.path.mkdir(exist_ok=True)
-        self.owner.mkdir(mode=0o700, exist_ok=True)
+        try:
+            self.path.mkdir(exist_ok=True)
+            self.owner.mkdir(mode=0o700, exist_ok=True)
+        except PermissionError:
+            raise InvalidInput("-o", str(self.path), "a folder in one that may be written to") from None
         if not (self.path / INDEX).exists():
             self.keep([])
 

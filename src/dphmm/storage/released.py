@@ -120,12 +120,18 @@ _FLOATS = re.compile("z_([0-9]+|lat|lon)|epsilon|cost")
 
 
 def as_released(table: pa.Table) -> pa.Table:
-    """A released table that was read, with the types that a release writes: text tells none of whole numbers."""
+    """A released table that was read, with the types that a release writes: text tells none of whole numbers.
+
+    Raises InvalidInput for a column of numbers with a cell that is none, and as `as_times`.
+    """
     import pyarrow as pa
 
     for at, field in enumerate(table.schema):
         if _FLOATS.fullmatch(field.name):
-            table = table.set_column(at, field.name, table.column(at).cast(pa.float64()))
+            try:
+                table = table.set_column(at, field.name, table.column(at).cast(pa.float64()))
+            except pa.ArrowInvalid:
+                raise InvalidInput(field.name, "a cell that is no number", "numbers, as they were released") from None
         elif field.name == "t":
             table = table.set_column(at, field.name, as_times(table.column(at)))
     return table

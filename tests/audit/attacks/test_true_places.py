@@ -96,7 +96,9 @@ def joined(world):
     """Truth and release side by side, and whether the true place is in a cell of the model."""
     truth = pd.read_csv(world / "walks.csv", parse_dates=["t"])
     truth["t"] = truth.t.dt.floor("5min")
-    both = pd.read_parquet(world / "released.parquet").merge(truth, on=["user", "t"], validate="one_to_one")
+    both = pd.read_parquet(world / "released" / "released.parquet").merge(
+        truth, on=["user", "t"], validate="one_to_one"
+    )
     assert len(both) == 36
     smoothed = pd.read_parquet(world / "smoothed.parquet")
     both[["later_lat", "later_lon"]] = smoothed[["smoothed_lat", "smoothed_lon"]].to_numpy()
@@ -119,7 +121,7 @@ def test_the_page_s_errors_are_those_of_a_plain_computation(world, joined, tmp_p
     assert outside >= 12 and told["rows_in_no_state"] == outside
     model = dphmm.load_model(world / "model.npz")
     policy = dphmm.load_policy(world / "policy.json", model=model)
-    persons = dphmm.read_report(world / "released.parquet", model, policy).persons
+    persons = dphmm.read_report(world / "released" / "released.parquet", model, policy).persons
     guesses = model.space.to_latlon(np.concatenate([person.guess for person in persons]))
     distances = plainly(joined.assign(guess_lat=guesses[0], guess_lon=guesses[1]), "guess")
     assert told["measured"]["error"] == pytest.approx(distances[joined.inside].mean(), rel=NEAR)
@@ -159,9 +161,8 @@ def estimates_of(world, model):
 
 def test_the_audit_s_errors_are_those_of_a_plain_computation(world, joined):
     """The prior and the tracker, whose beliefs are computed here or are those of sessions."""
-    arguments = ["--model", world / "model.npz", "--policy", world / "policy.json", "--epsilon", 1]
-    more = ["--released", world / "released.parquet", "--truth", world / "walks.csv", "--ledger", world / "ledger.db"]
-    document = json.loads(run("audit", *arguments, *more, "--json").stdout)["attacks"]
+    attacked = ("report", world / "released", "--truth", world / "walks.csv")
+    document = json.loads(run(*attacked, "--json").stdout)["attacks"]
     model = dphmm.load_model(world / "model.npz")
     cells = np.stack(model.space.to_latlon(model.space.answers), axis=1).tolist()
     moves, belief = model.transition, model.initial
@@ -182,7 +183,7 @@ def test_the_audit_s_errors_are_those_of_a_plain_computation(world, joined):
     assert tracker["outside"]["guess_error"] == pytest.approx(estimate[~inside].mean(), rel=FAR)
     assert (prior["rows"], prior["rows_outside"]) == (36, (~inside).sum())
     assert prior["outside"]["success"] == prior["outside"]["probability"] == prior["outside"]["degree"] == 0
-    said = run("audit", *arguments, *more).stdout
+    said = run(*attacked).stderr
     assert f"{(~inside).sum()} of 36 rows ({100 * (~inside).mean():.1f} %) are in no state of the model" in said
     error = f"{prior['outside']['expected_error']:,.0f}"
     assert f"prior, of these: expected error {error} m from the true place" in said
@@ -196,7 +197,7 @@ def test_states_without_places_keep_their_answers(tmp_path):
     rows.to_csv(folder / "other.csv", index=False)
     model, policy = dphmm.load_model(folder / "model.npz"), dphmm.load_policy(folder / "policy.json")
     public = (model, policy, model.space, 1)
-    found = attack(folder / "released.parquet", folder / "other.csv", *public, adversaries=["prior"])
+    found = attack(folder / "released" / "released.parquet", folder / "other.csv", *public, adversaries=["prior"])
     assert (found.outside, found.rows, found.elsewhere) == (1, 90, ())
     assert found.lines[-1] == "  1 of 90 rows (1.1 %) are in no state of the model, and in none of the figures above"
     states = rows.state.map({name: state for state, name in enumerate(model.space.names)}).drop(3).to_numpy(dtype=int)
@@ -221,8 +222,9 @@ def test_names_of_cells_are_as_good_as_places_of_their_middles(tmp_path):
     named.to_csv(folder / "named.csv", index=False)
     walks_.assign(lat=middles[0], lon=middles[1]).to_csv(folder / "middles.csv", index=False)
     public = (model, dphmm.load_policy(folder / "policy.json", model=model), model.space, 1)
+    released = folder / "released" / "released.parquet"
     overall = [
-        attack(folder / "released.parquet", folder / name, *public, adversaries=["prior"])["prior"].overall()
+        attack(released, folder / name, *public, adversaries=["prior"])["prior"].overall()
         for name in ("named.csv", "middles.csv")
     ]
     assert overall[0] == pytest.approx(overall[1], rel=1e-9)

@@ -1,19 +1,17 @@
-"""dphmm audit: whether plans or samples keep their promise, and what an adversary makes of a release."""
+"""dphmm verify: whether plans or samples keep their promise, in exact numbers and as a black box."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 
 from dphmm._checks import stated_epsilon
 from dphmm.cli.console import FAILED, Console, Work, one_line, print_json, stage_of
-from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices, refuse_choices
+from dphmm.cli.help import CONTEXT, Command
+from dphmm.cli.options import loaded_model, loaded_policy, plan_choices
 from dphmm.errors import InvalidInput
-from dphmm.storage.inputs import checked_input
 
 
 def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | None) -> tuple[str, str] | None:
@@ -24,21 +22,12 @@ def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | N
     return files
 
 
-@click.command("audit", context_settings=CONTEXT)
+@click.command("verify", cls=Command, context_settings=CONTEXT)
 @click.option("--model", metavar="M", help="The model of the releases.")
 @click.option("--policy", metavar="P", help="Their policy.")
-@click.option(
-    "--epsilon",
-    metavar="E",
-    help="The promise of each release, such as 0.5 or 1/12  [default: as the privacy statement of --released says]",
-)
+@click.option("--epsilon", metavar="E", required=True, help="The promise of each release, such as 0.5 or 1/12.")
 @plan_choices
-@click.option("--query", metavar="NAME", default="state", show_default=True, help="The query of the releases.")
 @click.option("--steps", metavar="N", type=int, default=1, show_default=True, help="Verify the plans of so many steps.")
-@click.option("--released", metavar="R", help="With --truth: attack this released file or stream.")
-@click.option("--statement", metavar="S", help="Its privacy statement, if not beside it.")
-@click.option("--ledger", metavar="L", help="The ledger that its releases are in: a file, or a release table.")
-@click.option("--truth", metavar="T", help="Attack --released with this: the trajectories, which only you have.")
 @click.option(
     "--samples",
     nargs=2,
@@ -49,18 +38,15 @@ def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | N
 @click.option("--draws", metavar="N", type=int, help="Also judge the sampler of the first step by N draws a state.")
 @click.option("--alpha", type=float, default=1e-6, show_default=True, help="The chance that samples convict wrongly.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-def audit(as_json: bool, **given: Any) -> int:
+def verify(as_json: bool, **given: Any) -> int:
     """Check that releases keep their promise; exit 1 when something is convicted.
 
-    With a model and a policy: the plans of the first steps, in exact numbers, from public data. With a released file
-    and its truth: what an adversary makes of the release, for the data owner alone; dphmm check-release says whether
-    the file is right. With samples: a lower confidence bound on the epsilon of any mechanism.
+    With a model and a policy: the plans of the first steps, in exact numbers, from public data. With samples: a lower
+    confidence bound on the epsilon of any mechanism. Of a finished release dphmm check-release verifies every plan, and
+    dphmm report --truth attacks it.
     """
     _check_numbers(given)
-    if given["released"] is not None and Path(given["released"]).is_dir():
-        checked_input(given["released"], "--released")
-    given["epsilon"] = _epsilon(given)
-    given["protection"] = _protection(given)
+    given["epsilon"] = stated_epsilon(given["epsilon"])
     parts: list[tuple[str, Any]] = []
     if given["samples"] is not None:
         from dphmm.audit import black_box
@@ -68,7 +54,7 @@ def audit(as_json: bool, **given: Any) -> int:
         files, alpha = [tuple(given["samples"])], given["alpha"]
         parts.append(("samples", black_box(files, given["epsilon"], names=["samples"], alpha=alpha)))
     if given["model"] is not None or given["policy"] is not None:
-        with Console().progress("audit") as progress:
+        with Console().progress("verify") as progress:
             parts += _public(given, progress)
     else:
         for name in _OF_A_MODEL:
@@ -78,33 +64,6 @@ def audit(as_json: bool, **given: Any) -> int:
         raise InvalidInput("--model, --policy", "nothing", "a model and a policy, or --samples A B")
     _print(parts, as_json)
     return FAILED if any(getattr(part, "convicted", False) for _, part in parts) else 0
-
-
-def _epsilon(given: dict[str, Any]) -> Any:
-    """That of the command line, or of the statement beside the released file."""
-    from dphmm.statement.files import read_statement, statement_path
-
-    if given["epsilon"] is not None:
-        return stated_epsilon(given["epsilon"])
-    path = given["statement"] or (given["released"] and statement_path(given["released"]))
-    if not path or not Path(path).exists():
-        expected = "the promise of each release, or --released with its privacy statement"
-        raise InvalidInput("--epsilon", "nothing", expected)
-    return stated_epsilon(read_statement(path).epsilon)
-
-
-def _protection(given: dict[str, Any]) -> Any:
-    """That of the command line, else of the statement beside the released file, else the default."""
-    from dphmm.statement.files import read_statement, statement_path
-
-    path = given["statement"] or (given["released"] and statement_path(given["released"]))
-    if given["protection"] is not None or not path or not Path(path).exists():
-        return given["protection"]
-    try:
-        return read_statement(path).mechanism.protection
-    except InvalidInput:
-        # What is wrong with the statement is for the audit to say.
-        return None
 
 
 def _check_numbers(given: dict[str, Any]) -> None:
@@ -118,18 +77,12 @@ def _check_numbers(given: dict[str, Any]) -> None:
 def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any]]:
     """The parts that need a model and a policy."""
 
-    from dphmm.audit import attack, sample_plan, verify_steps
+    from dphmm.audit import sample_plan, verify_steps
     from dphmm.session.setting import Setting
-    from dphmm.storage.table_ledger import opened_to_read
 
     for name in ("model", "policy"):
         if given[name] is None:
             raise InvalidInput(f"--{name}", "nothing", "a file: model and policy go together")
-    for name in ("ledger", "truth", "statement"):
-        if given[name] is not None and given["released"] is None:
-            raise InvalidInput(f"--{name}", given[name], "--released with it")
-    if given["released"] is not None and given["truth"] is None:
-        raise InvalidInput("--truth", "nothing", "the trajectories; dphmm check-release says whether a file is right")
     model, space = loaded_model(given["model"])
     policy, space = loaded_policy(given["policy"], model)
     choices = {name: given[name] for name in _CHOICES if given[name] is not None}
@@ -145,28 +98,7 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
         plan = verified[0][1]
         sampled = sample_plan(plan, policy, space, draws=given["draws"], alpha=given["alpha"])
         parts.append(("sampler", sampled))
-    if given["released"] is not None:
-        with ExitStack() as held:
-            ledger = None if given["ledger"] is None else held.enter_context(opened_to_read(given["ledger"]))
-            _refuse_choices(given)
-            stage_of(progress, "attacks with the truth")
-            choices |= {"query": given["query"], "statement": given["statement"], "ledger": ledger}
-            parts.append(("attacks", attack(given["released"], given["truth"], *public, **choices)))
     return parts
-
-
-def _refuse_choices(given: dict[str, Any]) -> None:
-    """Refuse a release with choices for single steps, or beginnings of users, which only a program can name."""
-    from dphmm.statement.files import read_statement, statement_path
-
-    path = given["statement"] or statement_path(given["released"])
-    if not Path(path).exists():
-        return
-    try:
-        statement = read_statement(path)
-    except InvalidInput:
-        return
-    refuse_choices(statement, given["released"], "--released")
 
 
 @dataclass(frozen=True)
@@ -190,7 +122,7 @@ class _Steps:
 
 
 _CHOICES = ("constraint", "mechanism", "start", "protection")
-_OF_A_MODEL = ("released", "ledger", "truth", "statement", "draws")
+_OF_A_MODEL = ("draws",)
 
 
 def _print(parts: list[tuple[str, Any]], as_json: bool) -> None:

@@ -1,8 +1,7 @@
-"""dphmm population: options from the statement beside a release, tables written, and what is told before a release.
+"""dphmm read --by: shares of regions from the folder of a release, and the tables that are written.
 
-Claims: the command gives what `dphmm.population` gives and says that it costs no privacy; a truth beside the released
-columns changes no byte; a planned schedule counts persons alike and a paced one answers; hostile files and options are
-refused in one line with nothing written.
+Claims: the command gives what `dphmm.population` gives and says that it spends nothing; a planned schedule counts
+persons alike and a paced one answers; hostile files and options are refused in one line with nothing written.
 """
 
 from __future__ import annotations
@@ -15,23 +14,23 @@ import pytest
 import dphmm
 
 
-def population_of(town, *more, policy="radius.json"):
-    return ["population", *more, "--model", town / "model.npz", "--policy", town / policy]
+def shares_of(folder, *more, by="blocks"):
+    return ["read", folder / "released", "--by", by, *more]
 
 
 def test_equal_to_the_library(town, released, tmp_path, run, one_json):
     out = tmp_path / "density.csv"
-    result = run(*population_of(town, released / "released.csv", "-o", out, "--json"))
+    result = run(*shares_of(released, "-o", out, "--json"))
     got = pd.read_csv(out)
     model = dphmm.load_model(town / "model.npz")
     policy = dphmm.load_policy(town / "radius.json", model=model)
-    rows = pd.read_csv(released / "released.csv")
+    rows = pd.read_csv(released / "released" / "released.csv")
     expected = dphmm.population(rows, model, policy, epsilon=1)
     pd.testing.assert_frame_equal(got, expected.to_pandas(), rtol=1e-12, check_dtype=False)
     document = one_json(result)
     assert (document["people"], document["answers"], document["regions"]) == (3, 36, len(got))
-    assert document["privacy"] == "costs no privacy: computed from published rows and public files"
-    assert document["options_from"] == "released.csv.privacy.json" and document["persons_count_alike"]
+    assert document["privacy"] == "computed from published data alone: nothing is spent, and anybody can do it"
+    assert document["persons_count_alike"]
     assert document["shares"][0]["region"] == got.region[0] and document["refused"] == []
     assert {path.name for path in tmp_path.iterdir()} == {"density.csv"}
 
@@ -41,8 +40,8 @@ def test_regions_flows_and_states(town, released, tmp_path, run):
     table.write_text("state,region\nx0y0,left\nx0y1,left\nx3y3,right\n")
     files = [tmp_path / name for name in ("density.csv", "flows.csv", "states.csv")]
     options = [word for pair in zip(("-o", "--flows", "--states"), files, strict=True) for word in pair]
-    said = run(*population_of(town, released / "released.csv", "--regions", table, *options))
-    assert "costs no privacy" in said.stderr and "left" in said.stdout and "standard error" in said.stdout
+    said = run(*shares_of(released, *options, by=table))
+    assert "nothing is spent" in said.stderr and "left" in said.stdout and "standard error" in said.stdout
     regions, flows, states = map(pd.read_csv, files)
     assert regions.region.tolist() == ["left", "right"]
     assert flows[["origin", "destination"]].apply(tuple, axis=1).tolist()[1] == ("left", "right")
@@ -52,17 +51,16 @@ def test_regions_flows_and_states(town, released, tmp_path, run):
 def test_states_and_polygons_that_the_model_does_not_have_are_told(town, released, tmp_path, run, one_json):
     out, table, zones = (tmp_path / name for name in ("density.csv", "regions.csv", "zones.geojson"))
     table.write_text("state,region\nx0y0,left\nx0yO,left\nx3y3,right\nx9y9,gone\n")
-    options = ["--regions", table, "-o", out, "--force"]
-    said = run(*population_of(town, released / "released.csv", *options, "--quiet"))
+    options = ["-o", out, "--force"]
+    said = run(*shares_of(released, *options, "--quiet", by=table))
     warning = "warning: regions: 2 names are no states of the model: x0yO, x9y9; not answerable for it: left, gone"
     assert said.stderr.splitlines() == [warning]
     rows = pd.read_csv(out).set_index("region")
     assert rows.answerable["right"] == "yes" and rows.estimate.notna().tolist() == [False, True, False]
     assert rows.answerable["left"].startswith("1 of its 2 states is none of the model's: x0yO")
-    assert "left   not answerable: 1 of its 2" in run(*population_of(town, released / "released.csv", *options)).stdout
-    before = one_json(run(*population_of(town, "--before", "100", "--regions", table, "--json")))
-    assert [share["answerable"] == "yes" for share in before["shares"]] == [False, True, False]
-    assert before["notes"] == [warning.removeprefix("warning: ")]
+    assert "left   not answerable: 1 of its 2" in run(*shares_of(released, *options, by=table)).stdout
+    notes = one_json(run(*shares_of(released, *options, "--json", by=table)))["notes"]
+    assert notes.count(warning.removeprefix("warning: ")) == 1
 
     pytest.importorskip("shapely")
     boxes = {"town": (10.0, 50.0, 10.056, 50.036), "far": (11, 51, 12, 52), "half": (10.028, 50.0, 10.084, 50.036)}
@@ -74,7 +72,7 @@ def test_states_and_polygons_that_the_model_does_not_have_are_told(town, release
         for name, (w, s, e, n) in boxes.items()
     ]
     zones.write_text(json.dumps({"features": features}))
-    said = run(*population_of(town, released / "released.csv", "--regions", zones, "-o", out, "--force"))
+    said = run(*shares_of(released, "-o", out, "--force", by=zones))
     assert "warning: regions: not answerable, as the map does not have them whole: far, half\n" in said.stderr
     rows = pd.read_csv(out).set_index("region")
     assert rows.index.tolist() == ["town", "far", "half"] and rows.linear.notna().tolist() == [True, False, False]
@@ -84,7 +82,7 @@ def test_states_and_polygons_that_the_model_does_not_have_are_told(town, release
 def test_periods(town, released, tmp_path, run, one_json):
     out = tmp_path / "density.parquet"
     options = ["--per", "hour-of-day", "--zone", "+02:00", "-o", out, "--json"]
-    document = one_json(run(*population_of(town, released / "released.csv", *options)))
+    document = one_json(run(*shares_of(released, *options)))
     assert document["periods"] == 1 and pd.read_parquet(out).period.unique().tolist() == ["10:00"]
 
 
@@ -97,64 +95,51 @@ SCHEDULES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SCHEDULES)
 def test_whether_persons_count_alike_hangs_on_the_schedule(kind, town, tmp_path, run, one_json):
-    out = tmp_path / "released.csv"
     release = ["release", town / "walks.csv", "--model", town / "model.npz", "--policy", town / "radius.json"]
-    release += ["--path-epsilon", "4", "--steps", "12", *SCHEDULES[kind], "-o", out, "--ledger", tmp_path / "ledger.db"]
+    release += ["--path-epsilon", "4", "--steps", "12", *SCHEDULES[kind], "-o", tmp_path / "released"]
     run(*release)
-    found = one_json(run(*population_of(town, out, "-o", tmp_path / "density.csv", "--json")))
+    found = one_json(run(*shares_of(tmp_path, "-o", tmp_path / "density.csv", "--json")))
     assert found["persons_count_alike"] == (kind == "planned")
     said = any("answers count alike, not persons" in note for note in found["notes"])
     assert found["answers"] < 36 and said == (kind == "paced")
 
 
-def test_before_a_release(town, run, one_json):
-    found = one_json(run(*population_of(town, "--before", "10000", "--epsilon", "1", "--json")))
-    again = one_json(run(*population_of(town, "--before", "40000", "--epsilon", "1", "--json")))
-    assert found["people"] == 10_000 and "nothing has been released" in found["meaning"]
-    for one, other in zip(found["shares"], again["shares"], strict=True):
-        assert one["standard_error"] == pytest.approx(2 * other["standard_error"]) and one["answerable"] == "yes"
-    said = run(*population_of(town, "--before", "100"))
-    assert said.stdout.splitlines()[-1] == found["meaning"] and "standard error" in said.stdout
-
-
 WRONG = {
-    "no file": ([], "RELEASED: got nothing"),
-    "no output": (["{released}"], "-o: got nothing"),
-    "both": (["{released}", "--before", "9"], "--before: got 9"),
-    "nobody": (["--before", "0"], "--before: got 0"),
-    "a file before": (["--before", "9", "-o", "{out}"], "-o: got"),
-    "flows before": (["--before", "9", "--flows", "{out}"], "--flows: got"),
-    "a word for the period": (["{released}", "-o", "{out}", "--per", "week"], "--per: got week"),
-    "a zone": (["{released}", "-o", "{out}", "--per", "day", "--zone", "here"], "--zone: got here"),
-    "another epsilon": (["{released}", "-o", "{out}", "--epsilon", "2"], "under plan"),
-    "regions that are not there": (["{released}", "-o", "{out}", "--regions", "{missing}"], "--regions"),
-    "a file that is written twice": (["{released}", "-o", "{out}", "--flows", "{out}"], "another file"),
-    "a format": (["{released}", "-o", "{out}.txt"], "-o"),
+    "a word for the period": (["--per", "week"], "--per: got week"),
+    "a zone": (["--per", "day", "--zone", "here"], "--zone: got here"),
+    "regions that are not there": (["--by", "{missing}"], "--by"),
+    "a file that is written twice": (["--flows", "{out}"], "another file"),
+    "a format": (["-o", "{out}.txt"], "-o"),
+    "states in a format": (["--states", "{out}.txt"], "--states"),
+    "another release": (["--with", "{released}"], "--with"),
+    "without regions": ([], "--per: got it alone; expected --by with it"),
 }
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_one_line_and_nothing_written(what, town, released, tmp_path, run):
+def test_one_line_and_nothing_written(what, released, tmp_path, run):
     given, words = WRONG[what]
-    names = {"released": released / "released.csv", "out": tmp_path / "density.csv", "missing": tmp_path / "none.csv"}
-    result = run(*population_of(town, *(word.format(**names) for word in given)), code=2)
+    names = {"released": released / "released", "out": tmp_path / "density.csv", "missing": tmp_path / "none.csv"}
+    by = ["--by", "blocks"] if given else ["--per", "day"]
+    more = [word.format(**names) for word in given]
+    result = run("read", released / "released", *by, "-o", names["out"], *more, code=2)
     assert words in result.stderr and result.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_output_that_exists_stays(town, released, tmp_path, run):
+def test_an_output_that_exists_stays(released, tmp_path, run):
     out = tmp_path / "density.csv"
     out.write_text("mine")
-    run(*population_of(town, released / "released.csv", "-o", out), code=2)
+    run(*shares_of(released, "-o", out), code=2)
     assert out.read_text() == "mine"
-    run(*population_of(town, released / "released.csv", "-o", out, "--force", "--quiet"))
+    run(*shares_of(released, "-o", out, "--force", "--quiet"))
     assert out.read_text().startswith('"period","region",')
 
 
 def test_an_estimate_beyond_all_people_is_cut_and_the_line_says_so():
-    from dphmm.cli.population import _told
+    from dphmm.cli.read import share_words
     from dphmm.reconstruction.shares import Share
 
-    line = _told(Share("north", "", 0.7, 4.32, 0.0, 1.0, 3.1, ""))
+    line = share_words(Share("north", "", 0.7, 4.32, 0.0, 1.0, 3.1, ""))
     assert "unbiased 100.0% (cut from 432%), 0.0% to 100.0%" in line
-    assert "cut" not in _told(Share("north", "", 0.7, 0.6, 0.2, 0.9, 0.1, ""))
+    assert "cut" not in share_words(Share("north", "", 0.7, 0.6, 0.2, 0.9, 0.1, ""))

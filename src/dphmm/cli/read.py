@@ -1,0 +1,450 @@
+"""dphmm read: what a reader makes of a release in its folder, from public data alone."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dphmm.accounting.budget import float_above
+from dphmm.cli.console import Console, Row, aligned, named, one_line, print_json
+from dphmm.cli.help import CONTEXT, Command
+from dphmm.cli.options import force, loaded_model, messages, new_output, opened
+from dphmm.errors import InvalidInput
+from dphmm.setup.released import Released
+from dphmm.storage.inputs import checked_input
+from dphmm.storage.public_tables import listed_columns
+from dphmm.storage.release_folder import folder_of
+from dphmm.storage.tables import table_format, write_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dphmm.reconstruction.population import Population
+    from dphmm.reconstruction.shares import Share
+    from dphmm.session.odds import EventOdds
+    from dphmm.states.space import StateSpace
+    from dphmm.types import IntArray
+
+PUBLIC = "computed from published data alone: nothing is spent, and anybody can do it"
+EVENT = (
+    "odds of the event under the public model alone, and given all published answers of the person; loss: log of "
+    "their ratio; bound: the sum of the costs of the answers (docs/proofs/composition.md). What a promise over paths "
+    "bounds are two neighbouring paths, not an event: --paths A B"
+)
+PATHS = (
+    "bound: the published answers are at most exp(bound) times as likely on one of the two paths as on the other "
+    "(docs/proofs/paths.md)"
+)
+SHARES = (
+    "linear: unbiased; low to high: its 90 % interval, for these people and for the population that they were drawn "
+    "from; estimate: the likeliest density, which leans to where it started, and errs less where noise is large "
+    "(docs/proofs/population-shares.md); who was in no state counts at the state that was answered in its place"
+)
+#: Losses below this are rounding.
+_NO_LOSS = 1e-12
+#: Regions that are printed.
+_SHOWN = 20
+#: What is read: the options that ask for it, by name; without any, what the file says of itself.
+_ASKS = {"estimates": "--estimates", "by": "--by", "event": "--event", "paths": "--paths", "sentences": "--statement"}
+#: Options that belong to one of these.
+_BELONG = {
+    "own_places": ("--own-places", "estimates"), "path": ("--path", "estimates"),
+    "marginals": ("--marginals", "estimates"), "per": ("--per", "by"), "zone": ("--zone", "by"),
+    "flows": ("--flows", "by"), "states": ("--states", "by"), "first": ("--from", "event"), "last": ("--to", "event"),
+    "always": ("--always", "event"),
+}  # fmt: skip
+_OPTIONS = {
+    "released": "OUT", "first": "--from", "last": "--to", "user": "--user", "regions": "--by", "per": "--per",
+    "zone": "--zone", "flows": "--flows", "one": "--paths", "other": "--paths", "plans": "--plans",
+    "prior": "--prior", "coverage": "--coverage", "population": "--states",
+}  # fmt: skip
+
+
+@click.command("read", cls=Command, context_settings=CONTEXT)
+@click.argument("released", metavar="OUT")
+@click.option("--estimates", is_flag=True, help="Write where people were, given all their answers.")
+@click.option("--own-places", is_flag=True, help="Learn the places that each person returns to, where that helps.")
+@click.option("--path", is_flag=True, help="Add the state of every row on the single likeliest path (Viterbi).")
+@click.option("--marginals", is_flag=True, help="Add the probability of every state to every row (Parquet only).")
+@click.option(
+    "--by", metavar="REGIONS", help="Shares of people: a table (state, region), polygons, or the word blocks."
+)
+@click.option("--per", metavar="WORD", help="Shares of all times, or per day or hour-of-day.")
+@click.option("--zone", metavar="+HH:MM", help="The clock of --per.")
+@click.option("--flows", metavar="FILE", help="Also write the shares of origins and destinations of two answers.")
+@click.option("--states", metavar="FILE", help="Also write the likeliest density over the states.")
+@click.option("--event", metavar="STATES", help="The odds of an event: names with commas between, or a table.")
+@click.option("--from", "first", metavar="T", help="The first step of the event, or a time: 2024-05-06T09:00Z.")
+@click.option("--to", "last", metavar="T", help="The last step of the event, or the time at which it ends.")
+@click.option("--always", is_flag=True, help="In these states at every step of the window, not at some.")
+@click.option("--paths", nargs=2, metavar="A B", help="What tells two paths apart: state names from step 1, or tables.")
+@click.option("--user", metavar="NAME", help="One person only.")
+@click.option("--with", "others", metavar="OUT", multiple=True, help="Another release about them; may be repeated.")
+@click.option("--statement", "sentences", is_flag=True, help="Every sentence of the privacy statement.")
+@click.option("--prior", metavar="FILE", help="Your own prior: a table (state, probability).")
+@click.option("--coverage", metavar="P", default="0.9", show_default=True, help="Of the region under --prior.")
+@click.option("--plans", metavar="FILE", help="Plans in plain form: how likely each answer is from each state.")
+@click.option("-o", "--output", metavar="FILE", help="The file to write  [default: in OUT]")
+@force
+@messages
+def read(**given: Any) -> int:
+    """What a reader makes of a release: OUT is its folder, and nothing else is needed.
+
+    Without an option: what may be concluded, and what not. With --estimates, --by, --event or --paths, what all its
+    answers together say. All of it is computed from what was published: it spends nothing, and anybody can do it. The
+    plan of every row is made again; where it is not the one that the row was released under, nothing is written.
+    """
+    console = Console(given["quiet"])
+    asked = _asked(given)
+    try:
+        if asked in (None, "sentences"):
+            return _itself(given, console)
+        released = opened(given["released"])
+        beside = [opened(other, "--with") for other in given["others"]]
+        for one in (released, *beside):
+            if one.changed is not None:
+                console.warn(one.changed)
+        document = {"estimates": _estimates, "by": _shares, "event": _event, "paths": _paths}[asked](
+            released, beside, given, console
+        )
+    except InvalidInput as error:
+        raise named(error, _OPTIONS) from None
+    if beside:
+        document["with"] = [one.folder.path.name for one in beside]
+    if given["as_json"]:
+        print_json(document)
+    return 0
+
+
+def _asked(given: Mapping[str, Any]) -> str | None:
+    """What is asked for, by name; None for nothing in particular. Raises InvalidInput for two, and for a part alone."""
+    asked = [name for name in _ASKS if given[name]]
+    if len(asked) > 1:
+        raise InvalidInput(_ASKS[asked[1]], f"it and {_ASKS[asked[0]]}", "one of them")
+    for name, (option, belongs) in _BELONG.items():
+        if given[name] and belongs not in asked:
+            raise InvalidInput(option, "it alone", f"{_ASKS[belongs]} with it")
+    if "event" in asked:
+        for name, option in (("first", "--from"), ("last", "--to")):
+            if given[name] is None:
+                raise InvalidInput(option, "nothing", "the window of the event: --from T --to T")
+    return asked[0] if asked else None
+
+
+def _output(releases: Sequence[Released], given: Mapping[str, Any], name: str) -> Path:
+    """The file to write: as named, else in the folder of the first; checked before any work."""
+    path = Path(given["output"] or releases[0].folder.path / name)
+    table_format(str(path), "-o")
+    new_output(path, [one.folder.table for one in releases], given["force"] or given["output"] is None)
+    return path
+
+
+def _written(released: Released, path: Path, table: Any) -> str:
+    write_table(str(path), table)
+    if path.absolute().parent == released.folder.path:
+        released.folder.keep([path.name])
+    return str(path)
+
+
+# -- where people were ----------------------------------------------------------------------------------------------
+
+
+def _estimates(
+    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
+) -> dict[str, Any]:
+    from dphmm.storage.released import smoothed_table
+
+    path = _output([released, *beside], given, "estimates.parquet" if given["marginals"] else "estimates.csv")
+    if given["marginals"] and table_format(str(path), "-o") != ".parquet":
+        raise InvalidInput("-o", str(path), "a name ending in .parquet with --marginals: CSV has no lists")
+    choices = {name: given[name] for name in ("path", "marginals", "own_places")}
+    with console.progress("read") as progress:
+        smoothed, places = released.smoothed(beside=beside, progress=progress, **choices)
+    written = _written(released, path, smoothed_table(released.answers, smoothed, released.space))
+    rows = released.answers
+    document: dict[str, Any] = {
+        "rows": len(rows.users),
+        "subjects": len(set(rows.users)),
+        "plans": len(set(rows.plans) - {""}),
+        "mean_probability": float(smoothed.probability.mean()),
+        "meaning": PUBLIC,
+        "output": written,
+    }
+    if smoothed.path is not None:
+        document["path_is_likeliest_state"] = float((smoothed.path == smoothed.state).mean())
+    told = []
+    if given["own_places"]:
+        document["own_places"] = None if places is None else {"rate": places.rate, "weight": places.weight}
+        none = "none: answers left out are no likelier with them"
+        told.append(("own places", none if places is None else f"{places.rate:.0%} of moves"))
+    console.say(
+        [
+            ("estimates", f"{document['rows']} rows of {document['subjects']} people"),
+            *told,
+            *([("with", f"the answers of {', '.join(one.folder.path.name for one in beside)} too")] if beside else []),
+            ("likeliest state", f"has probability {document['mean_probability']:.3g} on average"),
+            ("", PUBLIC),
+            ("written", written),
+        ]
+    )
+    return document
+
+
+# -- shares of regions ----------------------------------------------------------------------------------------------
+
+
+def _shares(
+    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
+) -> dict[str, Any]:
+    from dphmm.reconstruction.regions import read_regions
+
+    if beside:
+        raise InvalidInput("--with", given["others"][0], "nothing: shares are of one release")
+    path = _output([released], given, "population.csv")
+    more = {option: given[name] for name, option in (("flows", "--flows"), ("states", "--states")) if given[name]}
+    for option, file in more.items():
+        table_format(file, option)
+        new_output(file, [released.folder.table], given["force"])
+    if len({str(path), *more.values()}) <= len(more):
+        raise InvalidInput("--flows", "a file that is written already", "another file for each table")
+    regions = None if given["by"] == "blocks" else read_regions(given["by"], released.space, "--by")
+    for note in [] if regions is None else regions.notes:
+        console.warn(note)
+    when = {name: given[name] for name in ("per", "zone") if given[name] is not None}
+    with console.progress("read") as progress:
+        found = released.population(regions, flows=given["flows"] is not None, progress=progress or False, **when)
+    files = [_written(released, path, _table_of(found.records()))]
+    if given["flows"] is not None:
+        if not (flows := found.records(flows=True)):
+            raise InvalidInput("--flows", "nobody with two answers", "a release of several steps")
+        files.append(_written(released, Path(given["flows"]), _table_of(flows)))
+    if given["states"] is not None:
+        files.append(_written(released, Path(given["states"]), found.density_table()))
+    for note in found.notes:
+        if regions is None or note not in regions.notes:
+            console.note(note)
+    if not (given["as_json"] or given["quiet"]) and len(found.densities) == 1:
+        for line in _share_lines(found.densities[0].regions):
+            click.echo(line)
+    console.say([("people", f"{found.people:,}"), ("", PUBLIC), ("written", ", ".join(files)), ("", SHARES)])
+    return _shares_document(found, files)
+
+
+def _shares_document(found: Population, files: Sequence[str]) -> dict[str, Any]:
+    return {
+        "periods": len(found.densities),
+        "people": found.people,
+        "answers": sum(one.answers for one in found.densities),
+        "regions": len(found.densities[0].regions),
+        "iterations": [one.iterations for one in found.densities],
+        "starts": [one.start for one in found.densities],
+        "persons_count_alike": found.public,
+        "refused": sorted({share.region for one in found.densities for share in one.regions if share.why}),
+        "shares": found.records() if len(found.densities) == 1 else [],
+        "notes": list(found.notes),
+        "written": list(files),
+        "privacy": PUBLIC,
+        "meaning": SHARES,
+    }
+
+
+def _table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table({column: [row[column] for row in rows] for column in rows[0]})
+
+
+def _share_lines(shares: Sequence[Share]) -> list[str]:
+    """A line for each region, the first twenty."""
+    rows = [(one_line(one.region), share_words(one)) for one in shares[:_SHOWN]]
+    more = len(shares) - _SHOWN
+    return [*aligned(rows), *([f"and {more} more regions, in the file"] if more > 0 else [])]
+
+
+def share_words(one: Share) -> str:
+    """A share in words: the likeliest, the unbiased one with its interval, or why it is not answerable."""
+    likeliest = "" if one.estimate is None else f"{one.estimate:6.1%}  "
+    if one.linear is None or one.low is None or one.high is None:
+        return f"{likeliest}not answerable: {one_line(one.why)}"
+    known = one.standard_error is not None and math.isfinite(one.standard_error)
+    error = f"{one.standard_error:.2%}" if known else "unknown"
+    cut = min(1.0, max(0.0, one.linear))
+    beyond = "" if cut == one.linear else f" (cut from {one.linear:.0%})"
+    return f"{likeliest}unbiased {cut:6.1%}{beyond}, {one.low:.1%} to {one.high:.1%}, standard error {error}"
+
+
+# -- odds of an event, and of two paths -------------------------------------------------------------------------------
+
+
+def _event(
+    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
+) -> dict[str, Any]:
+    names, users = _names(given["event"], "--event"), None if given["user"] is None else [given["user"]]
+    window = _step_or_time(given["first"]), _step_or_time(given["last"])
+    with console.progress("read") as progress:
+        try:
+            found = released.odds(names, *window, always=given["always"], beside=beside, users=users, progress=progress)
+        except InvalidInput as error:
+            raise named(error, {"states": "--event"}) from None
+    rows = released.answers
+    last = max(int(rows.step[own].max()) for user, own in rows.by_user() if users is None or user in users)
+    if isinstance(window[0], int) and window[0] > last:
+        console.warn("the event begins after the last published step: of it the answers tell through the model alone")
+    left_out = (len(set(rows.users)) if users is None else 1) - len(found)
+    if left_out:
+        console.warn(f"{left_out} people are left out: their first step is after --from, and no model tells of before")
+    document = {
+        "event": {"states": len(names), "from": window[0], "to": window[1], "always": given["always"]},
+        "subjects": [_odds_document(odds) for odds in found],
+        "left_out": left_out,
+        "meaning": EVENT,
+    }
+    _tell_subjects(document, given)
+    return document
+
+
+def _paths(
+    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
+) -> dict[str, Any]:
+    from dphmm.decoding import OtherRows, published_of, rows_of_users
+    from dphmm.session.odds import path_loss
+    from dphmm.session.smoothing import Smoothers
+
+    space, users = released.space, None if given["user"] is None else [given["user"]]
+    one, other = (_states_of(path, space) for path in given["paths"])
+    smoothers, others = Smoothers(released.subjects), OtherRows([(each.answers, each.subjects) for each in beside])
+    bounds = []
+    for user, own in rows_of_users(released.answers, users):
+        published = published_of(released.answers, user, own)
+        bound = path_loss(smoothers.of(user), published, one, other, others.of(user))
+        bounds.append({"subject": user, "bound": _finite(bound)})
+    document = {"subjects": bounds, "meaning": PATHS}
+    _tell_subjects(document, given)
+    return document
+
+
+def _states_of(path: str, space: StateSpace) -> IntArray:
+    """The states of a path, by names. Raises InvalidInput for a name of none."""
+    names = _names(path, "--paths")
+    states = space.indices_of(names)
+    if (states < 0).any():
+        unknown = repr(names[int((states < 0).argmax())])
+        raise InvalidInput("--paths", unknown, f"states of the model, such as {space.names[0]}")
+    return states
+
+
+def _names(text: str, option: str) -> list[str]:
+    """Names with commas between, or those in the column state of a table."""
+    if Path(text).suffix in (".csv", ".parquet"):
+        (names,) = listed_columns(text, option, ("state",))
+        return list(names)
+    return [name.strip() for name in text.split(",")]
+
+
+def _step_or_time(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _odds_document(odds: EventOdds) -> dict[str, Any]:
+    """One person: numbers that are not finite are null, beside a word that says why."""
+    verdict = "possible"
+    if odds.prior.decided:
+        verdict = "impossible under the model" if odds.prior.log_odds < 0 else "certain under the model"
+    elif odds.posterior.decided:
+        verdict = "excluded by the answers" if odds.posterior.log_odds < 0 else "made certain by the answers"
+    return {
+        "subject": odds.subject,
+        "answers": odds.answers,
+        "prior": odds.prior.probability,
+        "posterior": odds.posterior.probability,
+        "log_prior_odds": _finite(odds.prior.log_odds),
+        "log_posterior_odds": _finite(odds.posterior.log_odds),
+        # Last digits of sums of logs are no loss.
+        "loss": 0.0 if odds.loss is not None and abs(odds.loss) < _NO_LOSS else _finite(odds.loss),
+        "bound": _finite(float_above(odds.cost)),
+        "verdict": verdict,
+    }
+
+
+def _tell_subjects(document: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    if given["as_json"]:
+        return
+    rows: list[Row] = []
+    for one in document["subjects"]:
+        bound = "none" if one["bound"] is None else f"{one['bound']:.6g}"
+        words = f"bound {bound}"
+        if "prior" in one:
+            words = f"probability {one['prior']:.6g} before, {one['posterior']:.6g} after {one['answers']} answers; "
+            words += _loss_words(one, bound)
+        rows.append((one_line(one["subject"]), words))
+    for line in (*aligned(rows), document["meaning"]):
+        click.echo(line)
+
+
+def _loss_words(one: Mapping[str, Any], bound: str) -> str:
+    if one["loss"] is None:
+        return str(one["verdict"])
+    factor = f"{math.exp(one['loss']):.4g}" if abs(one["loss"]) < 700 else f"exp({one['loss']:.6g})"
+    return f"odds times {factor}, loss {one['loss']:.6g}, bound {bound}"
+
+
+# -- what the file says of itself -----------------------------------------------------------------------------------
+
+
+def _itself(given: Mapping[str, Any], console: Console) -> int:
+    """What may be concluded; a table by itself, without its folder, is read as far as that goes."""
+    from dphmm.audit.reading import read as read_released
+    from dphmm.storage.release_folder import MODEL
+
+    path = Path(given["released"])
+    place = None if path.is_file() and folder_of(path) is None else opened(str(path)).folder
+    table = path if place is None else place.table
+    if given["output"] is not None:
+        table_format(given["output"], "-o")
+        new_output(given["output"], [table], given["force"])
+    checked_input(table, "released")
+    states = None
+    if given["plans"] is not None:
+        if place is None:
+            raise InvalidInput("--plans", given["plans"], "OUT a folder, whose model has the states; or dphmm.read")
+        states = loaded_model(str(place.path / MODEL))[1]
+    asked = {name: given[name] for name in ("plans", "prior", "coverage")}
+    found = read_released(table, states=states, **asked)
+    output = None if given["output"] is None else found.to_arrow()
+    if output is not None:
+        write_table(given["output"], output if str(given["output"]).endswith(".parquet") else _in_csv(output))
+    if found.changed is not None:
+        console.warn(found.changed)
+    if given["as_json"]:
+        print_json({**found.document(), "output": given["output"]})
+        return 0
+    lines = found.lines
+    if given["sentences"]:
+        if found.statement is None:
+            raise InvalidInput("--statement", "no privacy statement", "one beside the file")
+        lines = [f"{name}: {sentence}" for name, sentence in found.statement.rows()]
+    elif place is not None:
+        for label, line in Released(place).story.rows():
+            click.echo(f"{label:<14} {line}".rstrip())
+    for line in lines:
+        click.echo(one_line(line))
+    if output is not None:
+        console.say([("", f"written to {given['output']}")])
+    return 0
+
+
+def _in_csv(table: pa.Table) -> pa.Table:
+    """The table with its regions as JSON lists: CSV has none, and names may have any separator in them."""
+    if "region" not in table.column_names:
+        return table
+    told = [json.dumps(region, ensure_ascii=False) for region in table.column("region").to_pylist()]
+    return table.set_column(table.column_names.index("region"), "region", [told])
