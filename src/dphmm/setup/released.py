@@ -5,7 +5,6 @@ Nothing here is drawn or spent: it is made of what was published and of public d
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -418,7 +417,7 @@ class Released:
 
     def document(self) -> dict[str, Any]:
         """The facts of the story, for JSON."""
-        return json.loads(json.dumps(self.story.document(), default=str))  # type: ignore[no-any-return]
+        return self.story.document()
 
     def __repr__(self) -> str:
         words = self.story.words
