@@ -348,15 +348,10 @@ def _whole(rows: VisitTable, schedule: Schedule, step: int | None) -> bool:
 
 def _whole_blocks(visit: UserRows, rows: VisitTable, schedule: Schedule, step: int | None) -> int:
     """How many whole blocks, or windows after one another, somebody has whose rows leave out no step."""
+    from dphmm.setup.released import whole_blocks
+
     first, last = visit.rows[0], visit.rows[-1]
-    promise = schedule.promise.in_steps(step, rows.steps[first])
-    if promise.local is not None:
-        begins, ends = promise.bounds(np.arange(1, last - first + 2))
-        return len(np.unique(begins[(begins >= 1) & (ends <= last - first + 2)]))
-    length = promise.length(step)
-    # What lies before the first block that begins in the rows.
-    before = -promise.passed % length if promise.per is not None else 0
-    return max(0, (last - first + 1 - before) // length)
+    return whole_blocks(schedule, step, rows.steps[first], last - first + 1)
 
 
 def _after(rows: Sequence[Released], promise: SequencePromise | None) -> int:
