@@ -319,7 +319,7 @@ def test_a_registered_question_is_asked_by_the_command_and_in_python(monkeypatch
     monkeypatch.setitem(REGISTERED, "above", None)
     register(Above)
     assert "How many rows of a column are above a public number." in command("-h").stdout
-    told = command("above", "-h").stdout
+    told = command("above", "--help-all").stdout
     assert [
         word for word in ("--column COL", "--limit L", "[default: 5]", "--loud", "group:K or") if word not in told
     ] == []
