@@ -79,3 +79,10 @@ def test_some_commuters_cross_the_river(city: City) -> None:
 def test_bad_numbers_are_named(options: dict[str, float], field: str) -> None:
     with pytest.raises(InvalidInput, match=f"^{field}:"):
         simulate_city(**options)
+
+
+def test_every_quarter_has_a_name_and_lies_dry_on_the_map(city: City) -> None:
+    assert len({name for name, _, _ in city.quarters}) == len(city.quarters) == 9
+    for _, east, north in city.quarters:
+        assert 0 < east < 20 * CELL and 0 < north < 20 * CELL
+        assert abs(east - _midstream(north)) > 200.0

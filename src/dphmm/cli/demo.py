@@ -137,7 +137,7 @@ def _run(
             report = released.read_report(
                 title=city.name,
                 truth=truth,
-                backdrop=Backdrop((city.river,), tuple(city.bridges)),
+                backdrop=Backdrop((city.river,), tuple(city.bridges), city.quarters),
                 ledger=opened,
                 progress=progress or False,
                 stage=None if progress is None else progress.stage,

@@ -31,19 +31,19 @@ _RIVER_WIDTH = 400.0
 # How far from midstream the riverside paths run and the bridges end.
 _BANK = _RIVER_WIDTH / 2 + 120.0
 _BRIDGES = (1870.0, 4930.0)
-# Centre east and north, spread (all metres), share of the people.
-_HOMES = (
-    (850.0, 5600.0, 350.0, 0.30),
-    (1150.0, 3350.0, 350.0, 0.30),
-    (1000.0, 1000.0, 300.0, 0.20),
-    (5900.0, 5900.0, 300.0, 0.20),
-)
-_WORKPLACES = (
-    (4850.0, 3300.0, 250.0, 0.55),
-    (5700.0, 900.0, 250.0, 0.25),
-    (2050.0, 6150.0, 150.0, 0.20),
-)
-_EVENINGS = ((4300.0, 4950.0, 120.0, 0.5), (2050.0, 2350.0, 120.0, 0.5))
+# Centre east and north, spread (all metres), share of the people; by the quarter's name.
+_HOMES = {
+    "Northbank": (850.0, 5600.0, 350.0, 0.30),
+    "Westfield": (1150.0, 3350.0, 350.0, 0.30),
+    "Millside": (1000.0, 1000.0, 300.0, 0.20),
+    "Hillcrest": (5900.0, 5900.0, 300.0, 0.20),
+}
+_WORKPLACES = {
+    "Exchange": (4850.0, 3300.0, 250.0, 0.55),
+    "Docks": (5700.0, 900.0, 250.0, 0.25),
+    "College": (2050.0, 6150.0, 150.0, 0.20),
+}
+_EVENINGS = {"Theatre": (4300.0, 4950.0, 120.0, 0.5), "Market": (2050.0, 2350.0, 120.0, 0.5)}
 _GPS_ERROR = 15.0
 
 
@@ -52,8 +52,9 @@ class City:
     """A simulated city and its people.
 
     ``grid``: 20 x 20 cells of 340 m. ``model_people`` and ``released_people`` are different people: a model
-    fitted on the first half says nothing about the second. ``river`` (n, 2) is a polygon and ``bridges`` (2,
-    2, 2) are segments, in answer units: metres east and north of the grid's corner.
+    fitted on the first half says nothing about the second. ``river`` (n, 2) is a polygon, ``bridges`` (2, 2, 2) are
+    segments, and ``quarters`` are names with their centres, in answer units: metres east and north of the grid's
+    corner.
     """
 
     grid: Grid
@@ -61,6 +62,9 @@ class City:
     released_people: Trajectories
     river: FloatArray
     bridges: FloatArray
+    quarters: tuple[tuple[str, float, float], ...] = tuple(
+        (name, east, north) for name, (east, north, _, _) in (_HOMES | _WORKPLACES | _EVENINGS).items()
+    )
     name: str = NAME
     step: int = STEP
 
@@ -166,9 +170,10 @@ class _Diary:
         self.points.append(point)
 
 
-def _place(chance: np.random.Generator, districts: tuple[tuple[float, float, float, float], ...]) -> FloatArray:
-    """A dry place in a district."""
-    east, north, spread, _ = districts[chance.choice(len(districts), p=[district[3] for district in districts])]
+def _place(chance: np.random.Generator, quarters: dict[str, tuple[float, float, float, float]]) -> FloatArray:
+    """A dry place in a quarter."""
+    places = list(quarters.values())
+    east, north, spread, _ = places[chance.choice(len(places), p=[share for *_, share in places])]
     while True:
         point = np.array([east, north]) + chance.normal(0.0, spread, 2)
         dry = abs(point[0] - _midstream(point[1])) > _BANK
