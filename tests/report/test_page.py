@@ -666,6 +666,7 @@ def test_the_interval_of_the_ratio_is_that_of_plain_arithmetic(report_of):
     error = np.std(x - ratio * y, ddof=1) / np.sqrt(3) / y.mean()
     # Of two degrees of freedom, from a table.
     assert own.found.ratio == pytest.approx((ratio - 4.302653 * error, ratio + 4.302653 * error), rel=1e-6)
+    assert (own.found.halved, own.found.counted) == (int((2 * x <= y).sum()), 3)
     assert own.found.ratio[0] < own.found.error / own.found.without < own.found.ratio[1]
     assert own.story.document()["found"]["ratio"] == list(own.found.ratio)
     # Of rows in no figure nothing counts; of one person, or of a place that is known without the file, there is none.

@@ -96,6 +96,16 @@ def test_a_time_in_which_nobody_was_asked_says_nothing():
     assert judged(a_day(stays=[nobody, Stay(2, 6.0, 400.0, 150.0)])).rules == ["will return", "blurs"]
 
 
+def test_who_is_told_of_is_not_lost_in_the_mean_over_many():
+    few = judged(a_day(ratio=(0.96, 1.01), halved=1, counted=361))
+    assert few.lines[0] == (
+        "On average a reader is no nearer with this file than without it. This is no limit: for 1 of 361 people the "
+        "error is at most half."
+    )
+    assert "at most half" not in judged(a_day(ratio=(0.96, 1.01), halved=0, counted=361)).lines[0]
+    assert judged(a_day(halved=30, counted=30)).halved is None, "said where the mean hides it alone"
+
+
 def test_only_a_whole_interval_above_95_percent_says_that_a_reader_is_no_nearer():
     assert judged(a_day(ratio=(0.951, 1.02))).rules == ["no nearer", "returns"]
     assert judged(a_day(ratio=(0.95, 1.02))).rules == ["returns", "blurs"]

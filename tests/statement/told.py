@@ -229,6 +229,7 @@ PLACES = Found(
 FOUND: dict[str, Found] = {
     "places": PLACES,
     "no nearer": replace(PLACES, error=2500.0, ratio=(0.96, 1.01)),
+    "no nearer but for one": replace(PLACES, error=2500.0, ratio=(0.96, 1.01), halved=1, counted=361),
     "the cell": replace(PLACES, error=130.0),
     "later": replace(PLACES, blocks=0),
     "never": replace(PLACES, stays=[Stay(1, 6.0, 2000.0, 900.0)]),

@@ -437,11 +437,16 @@ class ReleaseReport:
         error, without = float(spreads.mean()), float(self.alone[at].mean())
         if expected is None:
             # Of who stays nothing was simulated; of the rows the answers themselves tell.
-            cell = error_of_known_states(self.space), state_name(self.space)
-            told = Found(error, without, self.space.unit, self.rows_told, self._ratio, *cell)
-            return replace(told, uncomputed=self.prospects.missing)
-        whose = replace(expected.found, error=error, without=without, people=self.rows_told, ratio=self._ratio)
-        whose = replace(whose, noun=self.statement.subjects.noun)
+            off, state = error_of_known_states(self.space), state_name(self.space)
+            return Found(
+                error, without, self.space.unit, self.rows_told, self._ratio,
+                known=off, state=state, uncomputed=self.prospects.missing,
+            )  # fmt: skip
+        each, alone = self._errors_of_people
+        whose = replace(
+            expected.found, error=error, without=without, people=self.rows_told, ratio=self._ratio,
+            halved=int((each <= alone / 2).sum()), counted=len(each), noun=self.statement.subjects.noun,
+        )  # fmt: skip
         if self.lines is not None and self.lines < error:
             # Which reader is the best is told by answers that were held out.
             whose = replace(whose, error=self.lines, ratio=None, reader=LINES)
@@ -453,13 +458,18 @@ class ReleaseReport:
         blocks = max(self.whole_blocks, self.most_of_one // max(1, expected.answers))
         return replace(whose, stays=whose.stays if known is None else known.found, blocks=blocks)
 
-    @property
-    def _ratio(self) -> tuple[float, float] | None:
-        """A 95 % interval over people of what a reader misses them by, as a share of that without the file."""
+    @cached_property
+    def _errors_of_people(self) -> FloatArray:
+        """What a reader misses each person by (2, n), summed over rows: with the file, and without it."""
         counted = ~np.isnan(self.spreads) & ~np.isnan(self.alone)
         sums = [(self.spreads[own].sum(), self.alone[own].sum()) for at in self.rows.by_user.values()
                 if len(own := at[counted[at]])]  # fmt: skip
-        found, without = np.array(sums).T if sums else np.zeros((2, 0))
+        return np.array(sums).T if sums else np.zeros((2, 0))
+
+    @property
+    def _ratio(self) -> tuple[float, float] | None:
+        """A 95 % interval over people of what a reader misses them by, as a share of that without the file."""
+        found, without = self._errors_of_people
         n = len(found)
         if n < 2 or not without.sum() > 0:
             return None

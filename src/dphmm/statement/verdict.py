@@ -53,6 +53,7 @@ class Found:
     unit : of these, "m" on a map.
     people : of whom these figures are: `SIMULATED`, "the rows of this file".
     ratio : a 95 % interval over people of error / without; None where there are too few.
+    halved : for how many of ``counted`` people the file at least halves the error, or None.
     known : how far off somebody is who knows the state; 0 where states are no places. ``state`` : what one is called.
     stays : of people who stay at one place, in order of the time they stay; ``stays_without`` the file.
     block : what ``stays`` count: "day", "sequence", "window". ``seconds`` : how long one is, where that is known.
@@ -67,6 +68,8 @@ class Found:
     unit: str
     people: str = ""
     ratio: tuple[float, float] | None = None
+    halved: int | None = None
+    counted: int = 0
     known: float = 0.0
     state: str = "cell"
     stays: Sequence[Stay] = ()
@@ -122,6 +125,7 @@ class Found:
             "of": self.people or None,
             "reader": self.reader or "the public model",
             "ratio": None if self.ratio is None else list(self.ratio),
+            "halved": self.halved,
             "stays": {
                 "block": self.block or None,
                 "in_file": self.blocks,
@@ -170,6 +174,8 @@ class Verdict(Part, frozen=True, kw_only=True):
     why : Why something is not known.
     more : Which other files or queries answer about the same people.
     noun : What one is called whom the rows are about.
+    halved : For how many people the error is at most half, though on average it is not less.
+    counted : Of how many.
     """
 
     rules: list[str]
@@ -185,6 +191,8 @@ class Verdict(Part, frozen=True, kw_only=True):
     why: str | None = None
     more: str | None = None
     noun: str = "person"
+    halved: int | None = None
+    counted: int | None = None
 
     says: ClassVar[dict[str, str]] = {
         "replayable": "Not private: made with a known seed.",
@@ -193,7 +201,8 @@ class Verdict(Part, frozen=True, kw_only=True):
         "unknown": "What a reader finds is not known: {{ why }}.",
         "tells": "Tells where {{ somebody }} is, to the {{ state }}.",
         "tells labels": "Tells what label {{ somebody }} has.",
-        "no nearer": "On average a reader is no nearer with this file than without it. This is no limit.",
+        "no nearer": "On average a reader is no nearer with this file than without it. This is no limit"
+        "{% if halved %}: for {{ halved }} of {{ counted }} {{ people }} the error is at most half{% endif %}.",
         "returns": "A place that {{ somebody }} returns to is found.",
         "will return": "{{ Somebody }} {{ who }} returns to one place is found, to within {{ length(near) }}, after "
         "about {{ plural(after, block) }} of answers like these (by our readers, on simulated {{ people }}"
@@ -272,6 +281,9 @@ def verdict(
     nothing = found.ratio is not None and _NO_NEARER < found.ratio[0] <= 1
     rules += ["tells"] * tells + ["no nearer"] * (nothing and not tells)
     rule, facts = _of_stays(found, covered)
+    if nothing and found.halved:
+        # The mean over many people hides one whom the file tells of.
+        facts |= {"halved": found.halved, "counted": found.counted}
     # A sentence about the same moment says it once.
     rules += [rule] * bool(rule) + ["blurs"] * (not tells and not nothing) + others
     return msgspec.structs.replace(told, rules=rules, **facts)
