@@ -12,7 +12,9 @@ from click.testing import CliRunner
 
 import dphmm
 from dphmm.cli.app import app
+from dphmm.storage.release_folder import ReleaseFolder
 from dphmm.storage.table_ledger import opened_to_read
+from dphmm.storage.tables import to_arrow, write_table
 
 pytestmark = pytest.mark.replayed_words
 
@@ -43,32 +45,24 @@ def test_the_code_of_the_page_runs(spark, tmp_path, monkeypatch, capsys):
                 assert result.exit_code == 0, result.output
     said = capsys.readouterr().out
     assert "\n0\n" in said and names["found"].table["count"].sum() >= 0
-    model = dphmm.load_model("public.npz")
-    policy = dphmm.load_policy("policy.json", model=model)
-    rows = pd.read_parquet("released.parquet")
-    assert len(dphmm.smooth(rows, model, policy, model.space, progress=False)) == len(rows)
-    dphmm.write_report("report.html", dphmm.read_report("released.parquet", model, policy, progress=False))
+    out = dphmm.open("out")
+    assert len(out.estimates(progress=False)) == len(out.rows) == 2400
+    out.report("report.html", progress=False)
     folder = str(tmp_path / "released")
     account = CliRunner().invoke(app, ["account", folder])
     assert "100 subjects, 2400 releases, " in account.output, account.output
     assert "synthetic-008\n  state  " in account.output
-
-    def checked(name):
-        with opened_to_read(folder) as ledger:
-            return dphmm.audit.check_release(name, model, policy, ledger=ledger)
-
-    clean = checked("released.parquet")
-    # Another library wrote this file: what stands between its values is not looked at.
-    assert clean.code == 5 and "released: 2,400 rows of 100 users" in clean.lines[0], clean.lines
-    assert not any("wrong: " in line for line in clean.lines)
-    # An answer that the table did not give is convicted.
-    forged = pd.read_parquet("released.parquet")
-    answer = [name for name in forged.columns if name.startswith("z_")]
-    other = forged.index[forged["z_0"] != forged.loc[3, "z_0"]][0]
-    forged.loc[3, answer] = forged.loc[other, answer]
-    forged.to_parquet("forged.parquet")
-    Path("forged.parquet.privacy.json").write_bytes(Path("released.parquet.privacy.json").read_bytes())
-    convicted = checked("forged.parquet")
+    with opened_to_read(folder) as ledger:
+        clean = out.checked(ledger)
+        assert clean.code == 0 and "released: 2,400 rows of 100 users" in clean.lines[0], clean.lines
+        # An answer that the table did not give is convicted.
+        forged = pd.read_parquet("out/released.parquet")
+        answer = [name for name in forged.columns if name.startswith("z_")]
+        other = forged.index[forged["z_0"] != forged.loc[3, "z_0"]][0]
+        forged.loc[3, answer] = forged.loc[other, answer]
+        write_table("out/released.parquet", to_arrow(forged))
+        ReleaseFolder.of("out").keep(["released.parquet"])
+        convicted = dphmm.open("out").checked(ledger)
     assert convicted.code == 1 and any("ledger" in line for line in convicted.lines), convicted.lines
     table = CliRunner().invoke(app, ["check-release", folder, "--model", "public.npz"])
     assert table.exit_code == 5 and "released: 2,400 rows of 100 users" in table.output, table.output
