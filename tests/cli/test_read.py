@@ -205,6 +205,8 @@ def test_a_prior_is_refused_where_earlier_answers_chose(folder, run, town, optio
         (("--coverage", "2"), "--coverage"),
         (("--plans", "nowhere.json"), "--plans"),
         (("--own-places",), "--own-places"),
+        (("--believe", "nowhere.npz", "--estimates"), "--believe"),
+        (("--believe", "model.npz", "--statement"), "--believe"),
         (("--zone", "+02:00"), "--zone"),
         (("--statement", "--estimates"), "--statement"),
     ],

@@ -217,3 +217,28 @@ def test_own_places_are_chosen_by_answers_left_out(town, places, tmp_path, run, 
     chosen = document["own_places"]
     assert (files[0].read_bytes() == files[1].read_bytes()) == (chosen is None)
     assert "own_places" not in one_json(run(*estimates_of(places["plain"], tmp_path / "again.csv", "--json")))
+
+
+def test_another_model_reads_and_a_private_one_writes_nothing_into_the_release(town, places, tmp_path, run, one_json):
+    """What a model that was fitted without privacy reads is its owner's: -o outside the folder, or one line."""
+    model = dphmm.load_model(town / "model.npz")
+    moved = 0.9 * np.eye(model.n_states) + 0.1 / model.n_states
+    files = {}
+    for name, private in (("public", {"method": "given"}), ("private", {"method": "counted", "private": False})):
+        files[name] = tmp_path / f"{name}.npz"
+        belief = dphmm.MarkovModel(
+            model.initial, moved, space=model.space, step=model.step, start=model.start, provenance=private
+        )
+        dphmm.save_model(belief, files[name])
+    document = one_json(
+        run(*estimates_of(places["plain"], tmp_path / "out.csv", "--believe", files["public"], "--json"))
+    )
+    assert document["believe"] == str(files["public"])
+    policy = dphmm.load_policy(town / "radius.json", model=model)
+    released = pd.read_csv(places["plain"] / "released" / "released.csv")
+    expected = dphmm.smooth(released, model, policy, model.space, 1, believe=belief)
+    assert np.allclose(pd.read_csv(tmp_path / "out.csv").smoothed_0, expected.smoothed_0)
+    folder = places["plain"] / "released"
+    said = run("read", folder, "--estimates", "--believe", files["private"], code=2).stderr
+    assert said.startswith("error: --believe: ") and said.count("\n") == 1
+    run(*estimates_of(places["plain"], tmp_path / "own.csv", "--believe", files["private"]))

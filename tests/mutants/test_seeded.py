@@ -32,7 +32,7 @@ DEFAULT = "not long and not slow"
 FAMILIES = {
     "A": 7,
     "B": 18,
-    "C": 47,
+    "C": 50,
     "D": 17,
     "E": 16,
     "F": 36,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -42,6 +43,21 @@ def test_what_a_reader_makes_of_it(out):
     assert {odds.subject for odds in released.odds(["a"], 1, 2)} == {"u", "v"}
     assert released.read_report(progress=False).story.document()["verdict"]["rules"]
     assert json.loads(json.dumps(released.document()))["published"]["answers"] == 8
+
+
+def test_every_reader_takes_another_model_and_says_so(out):
+    """A sticky belief model changes estimates, odds and the page; plans, and unbiased shares, stay as they are."""
+    released = dphmm.open(out)
+    belief = dphmm.MarkovModel([0.1, 0.1, 0.8], 0.05 + 0.85 * np.eye(3), space=released.space, start="at")
+    plain, other = (released.estimates(believe=model, progress=False) for model in (None, belief))
+    assert plain.user.equals(other.user) and not plain.probability.equals(other.probability)
+    before, after = (released.odds(["a"], 1, 2, believe=model)[0] for model in (None, belief))
+    assert before.prior != after.prior and before.cost == after.cost
+    shares = [released.population(believe=model, progress=False).regions for model in (None, belief)]
+    assert [share.linear for share in shares[0]] == [share.linear for share in shares[1]]
+    pages = [released.read_report(believe=model, progress=False) for model in (None, released.model, belief)]
+    assert [any("belief model" in note for note in page.notes) for page in pages] == [False, False, True]
+    assert [plan.hash for plan in pages[0].plans] == [plan.hash for plan in pages[2].plans]
 
 
 def test_page_and_repr_say_the_same(out):

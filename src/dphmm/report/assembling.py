@@ -102,10 +102,13 @@ def release_report(
     plan: SchedulePlan | None = None,
     backdrop: Backdrop | None = None,
     notes: Sequence[str] = (),
+    believe: MarkovModel | None = None,
     progress: Progress | None = None,
     stage: Callable[[str], None] | None = None,
 ) -> ReleaseReport:
     """The report of a released file ``name``.
+
+    ``believe``: the model that reads the answers, in place of the plan model.
 
     ``users``: whom to look at step by step, in this order; by default everybody, or every n-th by name where there are
     many rows. ``ledger``: where the releases were stored; each shown row must be in it, and what was spent is of all
@@ -139,7 +142,9 @@ def release_report(
     shown = list(dict.fromkeys(users)) or named
     begin = stage or (lambda name: None)
     begin("smoothing the answers")
-    reading = _Reading(file, rows, made, cells, ledger, progress)
+    if believe is not None and believe.digest == made.model.digest:
+        believe = None
+    reading = _Reading(file, rows, made, cells, ledger, believe, progress)
     # Whom the figures are of hangs on no truth.
     whole = made.subjects is not None and MOST_ROWS < len(rows) <= MOST_COUNTED
     people = reading.people(shown, set(rows.by_user) if whole else set(named), by_hour=whole, truth=truth)
@@ -157,6 +162,7 @@ def release_report(
         _some_shown(len(people), shown, every, users, len(rows.by_user), made.statement.subjects.words["people"]),
         reading.not_remade,
         reading.unplaced,
+        reading.believed,
         _after_sequence(rows, made),
     )
     lines = None
@@ -309,11 +315,13 @@ class _Reading:
         made: Made,
         cells: Cells | None,
         ledger: Ledger | None,
+        believe: MarkovModel | None,
         progress: Progress | None,
     ) -> None:
         self._file, self._rows, self._made, self._cells = file, rows, made, cells
         self._ledger, self._progress = ledger, progress
-        self._smoothers = None if made.subjects is None else Smoothers(made.subjects)
+        self._smoothers = None if made.subjects is None else Smoothers(made.subjects, believe)
+        self._believe = believe
         self.plans: dict[str, Plan] = {}
         self.errors = np.full(len(rows), np.nan)
         #: How far off a reader expects to be at the rows of everybody who counts; NaN for others.
@@ -365,6 +373,16 @@ class _Reading:
         return (
             "Which answers are of the steps for which something else was chosen is as the statement says: "
             "rows without times have it from the ledger alone."
+        )
+
+    @property
+    def believed(self) -> str:
+        """With which model the answers were read, where that is not the plan model."""
+        if self._believe is None:
+            return ""
+        return (
+            f"Answers were read with a belief model ({self._believe.digest[:12]}, "
+            f"{self._believe.provenance.get('method', 'unknown')}), not with the model of the plans."
         )
 
     @property
@@ -446,7 +464,7 @@ class _Reading:
         names = np.array([file.plans[row] for row in at.tolist()])
         for name in np.unique(names).tolist():
             own, plan = np.flatnonzero(names == name), self.plans[name]
-            told = likelihood_rows(plan, file.lattice[at[own]])
+            told = likelihood_rows(plan, file.lattice[at[own]], self._believe is not None)
             beliefs[own] /= np.maximum(np.exp(told.logs[told.which]), _LEAST_LIKELY)
             noise[own] = plan.expected_error
         guessed = self._guesses.of(beliefs.T)[0]

@@ -91,7 +91,7 @@ class Odds(NamedTuple):
 class EventOdds:
     """What one subject's published answers say of an event.
 
-    ``prior``: under the public model alone, ``posterior``: given all answers. ``answers``: how many were asked.
+    ``prior``: under the reader's model alone, ``posterior``: given all answers. ``answers``: how many were asked.
     ``cost``: the sum of the costs of their plans, which bounds the loss of any event (Theorem 7.2).
     """
 
@@ -111,14 +111,23 @@ class EventOdds:
 
 
 class EventWatch:
-    """The odds of one event for many subjects whose releases were made under one setting."""
+    """The odds of one event for many subjects whose releases were made under one setting.
 
-    def __init__(self, setting: Setting, event: PathEvent, subjects: Subjects | None = None) -> None:
+    ``believed``: the belief model of the reader, as `Smoother` takes it.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        event: PathEvent,
+        subjects: Subjects | None = None,
+        believed: MarkovModel | None = None,
+    ) -> None:
         if len(event.states) != setting.space.n_states:
             came = f"{len(event.states)} states"
             raise InvalidInput("event", came, f"{setting.space.n_states}, the states of the model")
-        self._setting, self._event = setting, event
-        self._smoother = Smoother(setting, subjects)
+        self._event = event
+        self._smoother = Smoother(setting, subjects, believed)
         self._priors: dict[tuple[int, int], Odds] = {}
 
     def odds(
@@ -133,9 +142,9 @@ class EventWatch:
         long after the last answer.
         """
         first, last = window or (self._event.first, self._event.last)
-        model, start = self._setting.model, self._setting.first().prior
-        event = PathEvent(start.lifted(self._event.states), first, last, self._event.always)
         steps = self._smoother.observed(published, beside)
+        model, start = steps.reading.model, steps.reading.first.prior
+        event = PathEvent(start.lifted(self._event.states), first, last, self._event.always)
         check_gap(max(0, last - int(steps.t[-1])))
         plans = steps.plans
         posterior = _followed(model, start, event, _answers(published, steps, {t for t, _ in plans}))

@@ -218,18 +218,19 @@ class Released:
         path: bool = False,
         marginals: bool = False,
         own_places: bool = False,
+        believe: MarkovModel | None = None,
         progress: Progress | None = None,
     ) -> tuple[SmoothedSteps, OwnPlaces | None]:
         """What all answers of each person, and those of other releases ``beside``, say of each row; their own places.
 
-        Raises as `dphmm.smooth`.
+        ``believe``: another model, with which they are read. Raises as `dphmm.smooth`.
         """
         from dphmm.decoding import own_places_of, smooth_rows
 
         others = [(one.answers, one.subjects) for one in beside]
-        places = own_places_of(self.answers, self.subjects, others) if own_places else None
+        places = own_places_of(self.answers, self.subjects, others, believe) if own_places else None
         steps = smooth_rows(
-            *(self.answers, self.subjects),
+            *(self.answers, self.subjects, believe),
             beside=others,
             path=path,
             marginals=marginals,
@@ -239,18 +240,24 @@ class Released:
         return steps, places
 
     def estimates(
-        self, *, beside: Sequence[Released] = (), path: bool = False, own_places: bool = False, progress: bool = True
+        self,
+        *,
+        beside: Sequence[Released] = (),
+        path: bool = False,
+        own_places: bool = False,
+        believe: MarkovModel | None = None,
+        progress: bool = True,
     ) -> pd.DataFrame:
         """Where people were, given all their answers: a row for each released one.
 
         ``beside`` : other releases about the same people, whose answers count too. ``path``: also the likeliest path.
-        ``own_places``: learn the places that each person returns to, where that helps. Raises as `dphmm.smooth`, which
-        says what the columns are.
+        ``own_places``: learn the places that each person returns to, where that helps. ``believe``: a model to read
+        with in place of the plan model. Raises as `dphmm.smooth`, which says what the columns are.
         """
         from dphmm.storage.released import smoothed_table
 
         with shown(progress, "smooth") as report:
-            steps, _ = self.smoothed(beside=beside, path=path, own_places=own_places, progress=report)
+            steps, _ = self.smoothed(beside=beside, path=path, own_places=own_places, believe=believe, progress=report)
         table: pd.DataFrame = smoothed_table(self.answers, steps, self.space).to_pandas()
         return table
 
@@ -261,11 +268,12 @@ class Released:
         per: str = "all",
         flows: bool = False,
         zone: str = "+00:00",
+        believe: MarkovModel | None = None,
         progress: bool | Progress = True,
     ) -> Population:
         """The shares of people in regions, with intervals, for all times, each "day", or "hour-of-day".
 
-        Raises as `dphmm.population`.
+        ``believe``: another model, from which the likeliest density and flows start. Raises as `dphmm.population`.
         """
         from dphmm.reconstruction.population import population_of_rows
         from dphmm.reconstruction.regions import checked_regions
@@ -280,6 +288,7 @@ class Released:
                 per=per,
                 zone=zone,
                 schedule="planned" if asking is None else asking.kind,
+                believe=believe,
                 progress=report,
             )
 
@@ -292,6 +301,7 @@ class Released:
         always: bool = False,
         beside: Sequence[Released] = (),
         users: Sequence[str] | None = None,
+        believe: MarkovModel | None = None,
         progress: Progress | None = None,
     ) -> list[EventOdds]:
         """How the answers changed the odds that somebody was in states of these names, at the steps first to last.
@@ -306,7 +316,7 @@ class Released:
             raise InvalidInput("states", unknown, f"states of the model, such as {self.space.names[0]}")
         others = [(one.answers, one.subjects) for one in beside]
         event = (self.answers, self.subjects, numbers, first, last)
-        return odds_of_rows(*event, always=always, beside=others, users=users, progress=progress)
+        return odds_of_rows(*event, always=always, beside=others, users=users, believe=believe, progress=progress)
 
     def read_report(
         self,
@@ -316,12 +326,14 @@ class Released:
         title: str = "What was released",
         backdrop: Backdrop | None = None,
         ledger: Ledger | None = None,
+        believe: MarkovModel | None = None,
         progress: bool | Progress = True,
         stage: Callable[[str], None] | None = None,
     ) -> ReleaseReport:
         """The report, as it is shown in a notebook; with the ``truth`` for the owner alone.
 
         ``ledger`` : counts what was spent over all files and queries. ``backdrop``: a public map under the page's.
+        ``believe``: a model to read with in place of the plan model; the page says so.
         Raises as `dphmm.report.read_report`.
         """
         from dphmm.audit.attacks.truth import answer_of, begins_of, truth_of
@@ -353,6 +365,7 @@ class Released:
                 plan=self.plan,
                 backdrop=backdrop,
                 notes=notes,
+                believe=believe,
                 progress=report,
                 stage=stage,
             )
