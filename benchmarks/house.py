@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 60_600,
-    "code lines of tests": 77_681,
+    "code lines of tests": 77_774,
     "words of docs": 125_082,
     "circles of imports": 0,
     "circles with types": 0,

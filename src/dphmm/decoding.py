@@ -176,7 +176,7 @@ def smooth_rows(
     whole = _room(n, space.n_states) if marginals else None
     way = np.empty(n, dtype=np.int64) if path else None
     mean, probability, state = np.empty((n, space.dimension)), np.empty(n), np.empty(n, dtype=np.int64)
-    smoothers, others, done = Smoothers(subjects, believe), OtherRows(beside), 0
+    smoothers, others, done = Smoothers(subjects, believed_model(subjects.setting, believe)), OtherRows(beside), 0
     users = rows.by_user()
     people = ((smoothers.of(user), published_of(rows, user, own), others.of(user)) for user, own in users)
     for (_, own), part in zip(users, smooth_people(people, marginals=marginals, path=path, places=places), strict=True):
@@ -201,7 +201,7 @@ def own_places_of(
 
     Raises as `smooth` does.
     """
-    smoothers, others = Smoothers(subjects, believe), OtherRows(beside)
+    smoothers, others = Smoothers(subjects, believed_model(subjects.setting, believe)), OtherRows(beside)
     own = dict(rows.by_user())
     names = deciding({user: sum(rows.plans[row] != "" for row in at.tolist()) for user, at in own.items()})
     people = (smoothers.of(user).person(published_of(rows, user, own[user]), others.of(user)) for user in names)

@@ -46,6 +46,7 @@ from dphmm.report.content import (
     Share,
     Truth,
 )
+from dphmm.session.believing import believed_model
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects
 from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoother, Smoothers, likelihood_rows, smooth_people
@@ -320,7 +321,9 @@ class _Reading:
     ) -> None:
         self._file, self._rows, self._made, self._cells = file, rows, made, cells
         self._ledger, self._progress = ledger, progress
-        self._smoothers = None if made.subjects is None else Smoothers(made.subjects, believe)
+        self._smoothers = None
+        if made.subjects is not None:
+            self._smoothers = Smoothers(made.subjects, believed_model(made.subjects.setting, believe))
         self._believe = believe
         self.plans: dict[str, Plan] = {}
         self.errors = np.full(len(rows), np.nan)

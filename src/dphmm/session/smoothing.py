@@ -26,7 +26,7 @@ from dphmm.markov.filtering import Belief, Rows, likeliest_path
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.smoothing import KEPT, Observed, smooth
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.believing import Reading, believed_model
+from dphmm.session.believing import Reading
 from dphmm.session.options import StepChoice
 from dphmm.session.own_places import OwnPlaces, Person, own_jumps
 from dphmm.session.plan import NO_PARTNERS, Plan, Position, check_made_again, likelihood_of, spread
@@ -291,12 +291,11 @@ def _share_rows(people: Sequence[Steps]) -> None:
 class Smoothers:
     """The smoother of each subject of a release: one for all who begin alike.
 
-    ``believe``: a belief model, with which the answers are read; plans are those of the plan model whatever it is.
-    Raises InvalidInput as `dphmm.session.believing.believed_model` does.
+    ``believed``: the belief model of the reader, as `Smoother` takes it.
     """
 
-    def __init__(self, subjects: Subjects, believe: MarkovModel | None = None) -> None:
-        self._subjects, self._believed = subjects, believed_model(subjects.setting, believe)
+    def __init__(self, subjects: Subjects, believed: MarkovModel | None = None) -> None:
+        self._subjects, self._believed = subjects, believed
         self._of: dict[Setting, Smoother] = {}
 
     def of(self, subject: str) -> Smoother:
