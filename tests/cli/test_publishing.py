@@ -74,7 +74,7 @@ class TestFit:
         with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
             assert [one.name for one in ledger.publications()] == ["walks", "mine"]
         assert (tmp_path / "mine.npz").read_bytes() != (tmp_path / "model.npz").read_bytes()
-        refused = fit("--smoothing", "2", event_id="mine", out="no.npz", code=2)
+        refused = fit("--initial", "uniform", event_id="mine", out="no.npz", code=2)
         assert '--id: got "mine" with other settings' in refused.stderr
         assert not (tmp_path / "no.npz").exists()
 

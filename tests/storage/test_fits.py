@@ -60,7 +60,7 @@ PRIVATE = {"step": "10min", "max_speed": "5km/h", "epsilon": 1, "max_length": 5}
 
 
 @pytest.mark.replayed_words
-@pytest.mark.parametrize("more", [{}, {"initial": "first", "moves": "neighbours", "max_sequences": 2, "smoothing": 2}])
+@pytest.mark.parametrize("more", [{}, {"initial": "first", "moves": "neighbours", "max_sequences": 2}])
 def test_with_privacy_it_is_the_model_of_the_command(tmp_path, more):
     table = rows()
     table.to_parquet(tmp_path / "rows.parquet")

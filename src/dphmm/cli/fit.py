@@ -234,11 +234,9 @@ def _learned(
 def _noise(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
     from dphmm.markov.stochastic import beginning
 
-    smoothing = "1" if given["smoothing"] is None else given["smoothing"]
     return {
         **caps_of(given),
         "initial": beginning(given["initial"], given["step"])[0],
-        "smoothing": finite_number(smoothing, "--smoothing"),
         "source": path.name,
     }
 
@@ -339,8 +337,8 @@ _CHAIN = (
     click.option(
         "--smoothing",
         metavar="COUNT",
-        help="Added to the count of every pair of states; without --epsilon, on a grid, of neighbouring cells.  "
-        "[default: 0; with --epsilon 1]",
+        help="Added to the count of every pair of states; on a grid, of neighbouring cells; not with --epsilon.  "
+        "[default: 0]",
     ),
     click.option(
         "--initial",
@@ -487,6 +485,9 @@ def _check_private(given: Mapping[str, Any]) -> None:
     if given["min_count"] is not None:
         expected = "none with --epsilon: whether a move is rare is seen in the counts of all people"
         raise InvalidInput("--min-count", given["min_count"], expected)
+    if given["smoothing"] is not None:
+        expected = "none with --epsilon: the noise is known, and every move stays possible without it"
+        raise InvalidInput("--smoothing", given["smoothing"], expected)
     if given["all_cells"]:
         raise InvalidInput("--all-cells", "with --epsilon", "none: a fit with --epsilon keeps all cells already")
     if given["merge_rare"] is not None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dphmm._checks import exact_number, finite_number, whole
+from dphmm._checks import exact_number, whole
 from dphmm.accounting.forecast import Forecast, event_before, forecast_of_fit
 from dphmm.accounting.person import key_by, person_key
 from dphmm.errors import InvalidInput
@@ -91,7 +91,7 @@ def fit(
     step : seconds, or "5min": rows become time bins. None: every row is a step.
     max_speed : rows that cannot be reached at this speed are left out, where rows have places and times; None: none.
     smoothing : added to the counts of moves, on a grid of those to the same and neighbouring cells, else of all pairs;
-        by default 0, with epsilon 1, on all pairs that get noise.
+        with epsilon none.
     initial : where the model begins: by default at "first" rows without a ``step``, else at the "occupancy" of all.
     min_count, merge_rare, gap, spelling : as `dphmm fit` has them.
     timezone : times without a zone are what its clocks showed: "UTC", "Europe/Berlin".
@@ -124,17 +124,17 @@ def fit(
     width = None if step is None else parse_duration(step, "step")
     if epsilon is not None:
         plain = {"min_count": min_count != 1, "all_cells": all_cells, "merge_rare": merge_rare is not None}
+        plain["smoothing"] = smoothing is not None
         # It loads much more than it takes to split people.
         from dphmm.markov.stochastic import beginning
 
-        _refuse(plain, "it with epsilon", "no such choice: it would show what is in the table")
+        _refuse(plain, "it with epsilon", "no such choice with epsilon")
         caps = {"max_sequences": max_sequences, "neighbours": neighbours, "initial": initial, "admit": admit}
-        added = 1.0 if smoothing is None else finite_number(smoothing, "smoothing")
         most = whole(max_length, "max_length", 1)
         begins = beginning(initial, width)[0]
         layout = Layout(timezone=timezone, spelling=spelling)
         records = _records(table, space, width, max_speed, gap, most, begins, layout)
-        return _learned(records, space, epsilon, most, moves, step=width, smoothing=added, bits=bits, **caps)
+        return _learned(records, space, epsilon, most, moves, step=width, bits=bits, **caps)
     others = {"max_length": max_length is not None, "moves": moves is not None, "max_sequences": max_sequences != 1}
     others |= {"neighbours": neighbours != "add-remove", "bits": bits is not None, "admit": admit is not None}
     _refuse(others, "it without epsilon", "epsilon with it: it belongs to a fit with privacy")

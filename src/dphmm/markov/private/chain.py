@@ -40,8 +40,6 @@ def fit_chain(
     initial : "first", from how often each state begins a sequence, noised together with the transitions: the default
         where there is no ``step``, and then of the first step (the model's start is "at"); "occupancy", from the noisy
         transitions, the default with a step; "uniform".
-    smoothing : pseudo-count added to every pair of the mask after the noise.
-    projection : how negative counts go: "simplex" or "clamp".
     source : recorded in the provenance: public. Nothing else about the data is.
     admit : told the event before the data are looked at; what it raises ends the fit (`dphmm.fit_once`).
 
@@ -109,7 +107,7 @@ def fit_counts(
     anew and costs what its event says; a ledger keeps one answer for one name (`dphmm.fit_once`).
 
     counts : as `count_transitions` gives them.
-    epsilon, neighbours, admit, and as ``options`` mask, initial, smoothing, projection, bits, space, step, source :
+    epsilon, neighbours, admit, and as ``options`` mask, initial, bits, space, step, source :
         as in `fit_chain`.
 
     Returns the model and the event; raises InvalidInput for public options.

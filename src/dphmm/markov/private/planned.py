@@ -15,21 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from dphmm._checks import exact_epsilon, finite_number, one_of, whole
+from dphmm._checks import exact_epsilon, one_of, whole
 from dphmm.accounting.event import LearningEvent, described
 from dphmm.errors import InvalidInput
-from dphmm.markov.estimate import ALL_PAIRS_STATES, lattice_neighbours, pseudo_count
+from dphmm.markov.estimate import ALL_PAIRS_STATES, lattice_neighbours
 from dphmm.markov.private import sensitivity
-from dphmm.markov.private.release import (
-    PROJECTIONS,
-    NoisyTable,
-    nearest_counts,
-    noise_for,
-    probabilities,
-    release,
-    row_totals,
-    uniform_rows,
-)
+from dphmm.markov.private.noisy_table import ESTIMATOR, rates_of
+from dphmm.markov.private.release import noise_for, release
 from dphmm.markov.private.sensitivity import Caps, kept_records, unit_of
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of
 from dphmm.markov.stochastic import ModelParts, beginning, check_space, checked_step, with_data
@@ -79,8 +71,6 @@ class PlannedFit:
         *,
         mask: Any = None,
         initial: str | None = None,
-        smoothing: float = 1.0,
-        projection: str = "simplex",
         bits: Bits | None = None,
         space: StateSpace | None = None,
         step: int | None = None,
@@ -91,8 +81,6 @@ class PlannedFit:
         initial, self._start = beginning(initial, step)
         #: Counts of first states are published too, for which the noise is larger.
         self._first = initial == "first"
-        one_of(projection, PROJECTIONS, "projection")
-        pseudo = pseudo_count(finite_number(smoothing, "smoothing"), smoothing)
         self._pairs = _pairs(mask, n, space)
         words = default_bits(bits)
         size = sensitivity.l1(sensitivity.transitions(caps, first=self._first), caps)
@@ -101,7 +89,7 @@ class PlannedFit:
         self.event = LearningEvent((part,), *caps_of_event, unit=unit)
         check_space(space, n)
         self._parts, self._bits = [part], words
-        self._options = (initial, pseudo, projection)
+        self._initial = initial
         self._space, self._step = space, checked_step(step)
         self._provenance = {
             "method": "noisy counts",
@@ -109,8 +97,7 @@ class PlannedFit:
             "privacy": described(self.event),
             "mask": _named(mask),
             "initial": initial,
-            "smoothing": pseudo,
-            "projection": projection,
+            "estimator": ESTIMATOR,
             "source": source,
         }
 
@@ -132,7 +119,7 @@ class PlannedFit:
         part, pairs = self._parts.pop(), self._pairs
         exact = masked(counts, pairs, self._first)
         table = release(exact, part, 0, self._bits)
-        initial, transition = _made(table, pairs, *self._options)
+        initial, transition = _made(table.values, pairs, self._initial, float(part.scale))
         return ModelParts(initial, transition, self._space, self._step, self._provenance, start=self._start)
 
     def _check(self, counts: TransitionCounts) -> None:
@@ -160,21 +147,21 @@ def masked(counts: TransitionCounts, pairs: Any, first: bool) -> IntArray:
     return np.concatenate([exact, counts.starts]) if first else exact
 
 
-def _made(table: NoisyTable, pairs: Any, initial: str, smoothing: float, projection: str) -> tuple[FloatArray, Any]:
+def _made(values: FloatArray, pairs: Any, initial: str, scale: float) -> tuple[FloatArray, Any]:
     """(initial, transition) from what was published."""
     n, moves = pairs.shape[0], pairs.nnz
-    counts = nearest_counts(table.values[:moves], pairs.indptr, projection)
-    even = uniform_rows(pairs.indptr)
-    pseudo = counts + smoothing
-    transition = with_data(pairs, probabilities(pseudo, pairs.indptr, even))
+    rows, columns = np.repeat(np.arange(n), np.diff(pairs.indptr)), pairs.indices.astype(np.int64)
+    if initial == "first":
+        rows, columns = np.append(rows, np.full(n, n)), np.append(columns, np.arange(n))
+    (rates,) = rates_of(values[None], rows, columns, n, scale)
+    leaving = np.bincount(rows[:moves], weights=rates[:moves], minlength=n)
     if initial == "uniform":
         weights = np.ones(n)
     elif initial == "first":
-        row = np.array([0, n])
-        weights = nearest_counts(table.values[moves:], row, projection) + smoothing
+        weights = rates[moves:]
     else:
-        weights = row_totals(pseudo, pairs.indptr) + np.bincount(pairs.indices, weights=pseudo, minlength=n)
-    return probabilities(weights, np.array([0, n]), np.full(n, 1.0 / n)), transition
+        weights = leaving + np.bincount(columns, weights=rates, minlength=n)
+    return weights / weights.sum(), with_data(pairs, rates[:moves] / leaving[rows[:moves]])
 
 
 def _pairs(mask: Any, n: int, space: Any) -> Any:
