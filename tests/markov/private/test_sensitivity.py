@@ -28,8 +28,8 @@ from dphmm.markov.hidden import expected_counts as plain_counts
 from dphmm.markov.hidden import observations
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private import sensitivity
-from dphmm.markov.private.hidden import count_ngrams
 from dphmm.markov.private.iterations import expected_counts
+from dphmm.markov.private.ngrams import count_ngrams
 from dphmm.markov.private.planned import masked
 from dphmm.markov.private.sensitivity import Caps, kept_records
 from dphmm.markov.private.transition_counts import counts_of

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,51 +20,60 @@ from dphmm.types import FloatArray
 _MEMORY, _DECREASE = 10, 1e-4
 
 
+class Minimum(NamedTuple):
+    """The last point (d,), the values at it and at the points before, and whether the last step gained too little."""
+
+    point: FloatArray
+    values: list[float]
+    settled: bool
+
+
 def minimised(
     cost: Callable[[FloatArray], tuple[float, FloatArray]], start: FloatArray, steps: int, tolerance: float
-) -> tuple[FloatArray, bool]:
-    """The last point (d,), and whether a step gained less than ``tolerance`` before ``steps`` evaluations were made.
+) -> Minimum:
+    """The minimum that is reached from ``start``: a step gained less than ``tolerance``, or ``steps`` costs were asked.
 
     cost : gives value and gradient (d,) at a point.
 
     Examples
     --------
     >>> import numpy as np
-    >>> point, settled = minimised(lambda x: (float((x - 3.0) @ (x - 3.0)), 2.0 * (x - 3.0)), np.zeros(2), 50, 1e-12)
-    >>> point.round(6).tolist(), settled
+    >>> found = minimised(lambda x: (float((x - 3.0) @ (x - 3.0)), 2.0 * (x - 3.0)), np.zeros(2), 50, 1e-12)
+    >>> found.point.round(6).tolist(), found.settled
     ([3.0, 3.0], True)
     """
     point = start
     value, slope = cost(point)
     memory: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=_MEMORY)
-    used, rate = 1, 1.0 / max(1.0, float(np.sqrt(_dot(slope, slope))))
+    values, used, rate = [value], 1, 1.0 / max(1.0, float(np.sqrt(_dot(slope, slope))))
     while used < steps:
         direction, factors = -slope, list[float]()
         for move, change, curvature in reversed(memory):
             factors.append(_dot(move, direction) / curvature)
             direction = direction - factors[-1] * change
         if memory:
-            move, change, curvature = memory[-1]
+            _, change, curvature = memory[-1]
             direction = direction * (curvature / _dot(change, change))
         for (move, change, curvature), factor in zip(memory, reversed(factors), strict=True):
             direction = direction + (factor - _dot(change, direction) / curvature) * move
-        fall, before = _dot(slope, direction), value
+        fall = _dot(slope, direction)
         while used < steps:
             trial = point + rate * direction
             value, new_slope = cost(trial)
             used += 1
-            if value <= before + _DECREASE * rate * fall:
+            if value <= values[-1] + _DECREASE * rate * fall:
                 break
             rate *= 0.5
         else:
-            return point, False
+            break
         move, change = trial - point, new_slope - slope
         if (curvature := _dot(move, change)) > 1e-12 * _dot(change, change):
             memory.append((move, change, curvature))
         point, slope, rate = trial, new_slope, 1.0
-        if before - value < tolerance:
-            return point, True
-    return point, False
+        values.append(value)
+        if values[-2] - value < tolerance:
+            return Minimum(point, values, True)
+    return Minimum(point, values, False)
 
 
 def _dot(first: FloatArray, second: FloatArray) -> float:

@@ -66,7 +66,7 @@ def _posterior(
     # The level, left of each state and of the beginning, right of each state and of the diagonal.
     width = np.concatenate([np.full(n, SPREAD), [LOOSE], np.full(n, SPREAD), [LOOSE]])
     # In these units all factors are about as steep.
-    cells = [[len(values)], np.bincount(rows, minlength=n + 1), np.bincount(columns, minlength=n + 1)]
+    cells = [np.array([len(values)]), np.bincount(rows, minlength=n + 1), np.bincount(columns, minlength=n + 1)]
     unit = 1.0 / np.sqrt(np.concatenate(cells) + 1.0)
 
     def cost(scaled: FloatArray) -> tuple[float, FloatArray]:
@@ -82,6 +82,5 @@ def _posterior(
     start = np.zeros(2 * n + 3)
     start[0] = np.log(max(float(values.sum()), 0.1 * len(values) * scale) / np.exp(base).sum())
     steps = min(MOST_STEPS, max(10, MOST_CELLS // len(values)))
-    found, _ = minimised(cost, start / unit, steps, TOLERANCE)
-    cost(found)
+    cost(minimised(cost, start / unit, steps, TOLERANCE).point)
     return rates
