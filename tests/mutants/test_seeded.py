@@ -32,13 +32,8 @@ DEFAULT = "not long and not slow"
 FAMILIES = {
     "A": 7,
     "B": 18,
-<<<<<<< HEAD
     "C": 50,
-    "D": 17,
-=======
-    "C": 47,
-    "D": 20,
->>>>>>> 9a340c56 (A private chain is the posterior mean of the rates behind its noisy table, not the clipped table)
+    "D": 24,
     "E": 16,
     "F": 36,
     "G": 14,

@@ -50,6 +50,7 @@ from dphmm.markov.private.iterations import (
     paper_last_not_private,
     paper_parts,
 )
+from dphmm.markov.private.labelled import count_labelled, learned_rows, open_cells
 from dphmm.markov.private.ngrams import check_cells, count_ngrams, likeliest, order_for
 from dphmm.markov.private.release import PROJECTIONS, noise_for, release
 from dphmm.markov.private.sensitivity import (
@@ -115,6 +116,7 @@ def fit_private(
     *,
     epsilon: Exact,
     max_length: int,
+    states: Any = None,
     delta: Exact = 0,
     method: str = "ngrams",
     neighbours: str = "add-remove",
@@ -143,6 +145,7 @@ def fit_private(
         length, even 0) of sequences. A list of lists is always a list of sequences.
     epsilon, delta : the whole budget; delta only for Gaussian noise.
     max_length : each sequence is cut to its first positions.
+    states : the hidden states, in the shape of X, where they are known: then counts are published, by no ``method``.
     method : "ngrams", one noisy histogram of words, then the most probable model given it and the public start;
         "every-iteration", a fixed number of iterations on noisy expected counts;
         "paper-every-iteration", the paper's, with its nominal epsilon (``privacy_`` has the true total);
@@ -178,10 +181,16 @@ def fit_private(
         unit=unit_of(owners),
     )
     _only_for(method, settings)
-    event, prepared = METHODS[method](hmm, settings)
+    if states is not None and (method, order, about) != ("ngrams", None, None):
+        raise InvalidInput("states", "known states", f"none for {method}, order or about: known states are counted")
+
+    def read(given: Any, n: int, field: str) -> Kept:
+        return kept_records(split_sequences(given, lengths), n, caps, owners, field)
+
+    event, prepared = METHODS[method](hmm, settings) if states is None else _labelled(hmm, settings, read, states)
     if admit is not None:
         admit(event)
-    outcome = prepared(lambda n_symbols: kept_records(split_sequences(X, lengths), n_symbols, caps, owners, "X"))
+    outcome = prepared(lambda n_symbols: read(X, n_symbols, "X"))
     _assign(hmm, outcome)
     return hmm
 
@@ -220,6 +229,22 @@ def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
         ]
         best = max(climbs, key=lambda climb: climb.history[-1])
         return Outcome(best.parameters, event, Monitor(settings.tol, settings.n_iter, history=best.history))
+
+    return event, fit
+
+
+def _labelled(hmm: Any, settings: Settings, read: Callable[[Any, int, str], Kept], states: Any) -> tuple[Event, Fit]:
+    (start,) = public_starts(hmm, 1)
+    n, v = start.emission.shape
+    cells = open_cells(start, settings.letters)
+    size = sensitivity.l1(expected_counts(settings.caps, settings.letters), settings.caps)
+    part = noise_for("counts of known states", "laplace", size, settings.epsilon)
+    event = settings.event((part,))
+
+    def fit(read_symbols: Callable[[int], Kept]) -> Outcome:
+        exact = count_labelled(read(states, n, "states"), read_symbols(v), n, v)
+        table = release(exact[cells], part, 0, settings.bits)
+        return Outcome(learned_rows(table.values, cells, start, float(part.scale)), event)
 
     return event, fit
 
