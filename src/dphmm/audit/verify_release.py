@@ -576,6 +576,12 @@ MEMBERS: dict[str, Any] = {
         ],
     },
     "beginnings?": {"subjects": int, "sha256": _HASH},
+    "events?": {
+        "case_names": ("random", "kept"),
+        "times": ("none", "day", "exact"),
+        "length": _LENGTH,
+        "length_hidden": bool,
+    },
     "randomness": {"replayable_rows": int, "words": ("system", "job key")},
     "not_protected": [
         (
@@ -1527,6 +1533,7 @@ class Checker:
             ("bytes", self.bytes),
             ("statement", self.of_statement),
             ("counts", self.counts),
+            ("cases", self.cases),
             ("private", self.private),
             ("epsilon", self.epsilons),
             ("chosen steps", self.chosen_steps),
@@ -1708,6 +1715,29 @@ class Checker:
         right = sum(chosen.values()) == len(self.file) - unasked and chosen.keys() <= {*MECHANISMS}
         wrong = "mechanisms that answered other numbers of rows, or that there are not"
         self.report.require(right, "answers", f"mechanisms answered {sum(chosen.values()):,} rows, as stated", wrong)
+
+    def cases(self) -> None:
+        """What the rows of cases tell beside their answers: names, times, lengths."""
+        stated = self.stated("events")
+        if stated is None:
+            return
+        moments = [moment for moment in self.file.moments if moment is not None]
+        days = all(moment % (86_400 * 10**6) == 0 for moment in moments)
+        times = ["none"] if "t" not in self.file.columns else ["exact", *["day"] * days]
+        wrong = f"times are {times[-1]}, and the statement says {str(stated['times'])[:20]}"
+        self.report.require(stated["times"] in times, "cases", f"times: {stated['times']}, as stated", wrong)
+        names = list(self.file.users)
+        drawn = names == sorted(names) and all(re.fullmatch("[bcdfghjklmnpqrst]{12}", name) for name in names)
+        kept = stated["case_names"] == "kept"
+        wrong = "names that were not drawn, or an order that is not theirs"
+        self.report.require(kept or drawn, "cases", f"names are {'kept' if kept else 'drawn'}, as stated", wrong)
+        lengths = {len(rows) for rows in self.file.users.values()}
+        told = stated["length"] is None and stated["length_hidden"] is False
+        wrong = f"cases of {some(sorted(map(str, lengths)))} rows, and the statement says {str(stated['length'])[:20]}"
+        alike = f"the length of a case is {'told' if told else 'that of all'}, as stated"
+        self.report.require(told or lengths == {stated["length"]}, "cases", alike, wrong)
+        if not told:
+            self.report.add(_STATED, "cases", f"whether lengths hide each other: {stated['length_hidden']}")
 
     def _of_file(self) -> None:
         """Which file the statement is about."""

@@ -266,7 +266,7 @@ def bins_of(step: int | None, columns: Sequence[str]) -> int | None:
 
 def warn_of_order(path: Path, console: Console) -> None:
     """Say so where no column tells in which order the rows of a user are."""
-    if not {"t", "step"} & set(column_names(path)):
+    if not {"t", "step", "order"} & set(column_names(path)):
         console.warn(
             "no column t or step: rows are taken in file order (dphmm import csv --time-column makes a column t)"
         )

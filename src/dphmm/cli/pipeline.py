@@ -41,6 +41,7 @@ from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import ONE_OF_MANY, messages
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import statement_path
+from dphmm.storage.case_names import names_path
 from dphmm.storage.inputs import checked_input, file_digest
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
@@ -104,7 +105,7 @@ _OF_PEOPLE = ("split", "fit", "release")
 #: written of the stored answers, and whether a table that cannot be meant, or that no limit is set, stops it.
 _TELLS = {
     "--model-people": True, "--although": False, "--no-check": False, "--min-people": True,
-    "--noun": True, "--yes": False,
+    "--noun": True, "--yes": False, "--case-names": True, "--times": True,
 }  # fmt: skip
 #: Options of a release that is looked at whatever it asks.
 _ANY_STEPS = {
@@ -370,6 +371,12 @@ class Pipeline:
         if name in _OF_PEOPLE and "spelling" not in table:
             # Where none is named the import has asked, if names made it likely that it matters.
             words += ["--spelling", str(self.stages["data"].get("spelling", "same"))]
+        events = self.stages["data"].get("kind") == "events"
+        if name == "data" and events and "names-file" not in table:
+            # Folders that share a ledger share the names: a case has one account.
+            words += ["--names-file", names_path(self.ledger)]
+        if name == "release" and events:
+            words += ["--case-names", str(self.stages["data"].get("case-names", "random"))]
         if name == "release":
             words += ["--format", "parquet", "--ledger", self.ledger, "--query", self.query(number)]
         known = _options(name, self._words(name, table))

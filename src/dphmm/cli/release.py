@@ -152,6 +152,18 @@ if TYPE_CHECKING:
     help="What one is called whom the rows are about, on the page and in the statement: vessel, case, device.",
 )
 @click.option(
+    "--case-names",
+    type=click.Choice(["random", "kept"]),
+    help="Rows are cases, called so by dphmm import events: the statement says what names, times and lengths tell.",
+)
+@click.option(
+    "--times",
+    type=click.Choice(["none", "day", "exact"]),
+    default="none",
+    show_default=True,
+    help="Of the events of cases: what is published of when they were.",
+)
+@click.option(
     "--model-people",
     type=click.Choice(["unknown", "others", "same"]),
     help="Whom the model was fitted on, for the privacy statement: others than those released (or nobody)?  "

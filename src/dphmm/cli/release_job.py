@@ -63,6 +63,8 @@ _CHOICES = (
     "although",
     "min_people",
     "noun",
+    "case_names",
+    "times",
 )
 
 
@@ -517,6 +519,10 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.stream import Stream, answered_line
 
     _check(given)
+    if given["case_names"] is not None:
+        raise InvalidInput(
+            "--case-names", given["case_names"], "a table of cases: lines of a stream are no whole cases"
+        )
     agree_to_no_limit(job.batch(None), given, console)
     lines = _Lines(job.space, job.model.step is not None)
     readable = iter(lines)

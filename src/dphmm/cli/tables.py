@@ -29,6 +29,7 @@ from dphmm.cli.options import (
 )
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import changed_words, copy_release, load_statement, statement_path
+from dphmm.storage.case_names import names_path
 from dphmm.storage.fits import split_file
 from dphmm.storage.geo_files import PLACES, write_released
 from dphmm.storage.importers import DOCUMENTS, RECIPES, import_trajectories
@@ -152,6 +153,27 @@ _command(
     _no_times,
 )
 _command(
+    "events",
+    """Cases of an event log (.xes, or a table), a session, a career: steps are positions.
+
+    Rows of a case are in the order of their times, ties as they stand. OUT has no times, only the moments by which the
+    ledger knows a row, and cases have random names. The table of names is for you alone.
+    """,
+    _column_options("user", "time", "order", "state"),
+    click.option("--columns", metavar="A:B", help="First and last column of states, in a wide table."),
+    click.option(
+        "--length", type=int, metavar="N", help="Every case has N rows, END after its last event; public: choose it."
+    ),
+    click.option(
+        "--case-names", type=click.Choice(["random", "kept"]), default="random", show_default=True, help="In OUT."
+    ),
+    click.option(
+        "--names-file", metavar="FILE", help="Random names; known cases keep theirs  [default: OUT.names.csv]"
+    ),
+    _text_options,
+    _no_times,
+)
+_command(
     "geo",
     "Points of .geojson, .gpkg, .shp, .fgb or .gpx, or a folder or archive of .gpx; all but GPX need 'dphmm[geo]'.",
     _column_options("user", "time", "order", "trip", "state"),
@@ -198,7 +220,8 @@ def sequences(no_names: bool, **given: Any) -> int:
 _FIELDS = {
     "columns": "--columns", "path": "SRC", "time": "--time-column", "user": "--user-column", "delimiter": "--delimiter",
     "comment": "--comment", "encoding": "--encoding", "names": "--names", "step": "--step", "timezone": "--timezone",
-    "crs": "--crs", "source": "SRC", "each_trip": "--each-trip", "user_name": "--user",
+    "crs": "--crs", "source": "SRC", "names_file": "--names-file",
+    "length": "--length", "each_trip": "--each-trip", "user_name": "--user",
     **{f"{role}_columns": f"--{role}-columns" for role in ("time", "state", "lat", "lon")},
 }  # fmt: skip
 
@@ -212,6 +235,8 @@ def _run(name: str, given: dict[str, Any]) -> int:
     replace = given.pop("force")
     for path in (out, rejected_path(out)):
         new_output(path, inputs, replace)
+    if name == "events" and given["names_file"] is None:
+        given["names_file"] = names_path(out)
     with console.progress(f"import {name}") as progress:
         try:
             imported = import_trajectories(source, name, progress=progress, **given)

@@ -20,7 +20,7 @@ from dphmm.errors import InvalidInput
 from dphmm.evaluation.table_check import TableCheck, check_table
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import MadeTable, make_known
-from dphmm.policy import complete, radius
+from dphmm.policy import complete, radius, with_end
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import PlanChoices
 from dphmm.session.setting import Setting, check_same_states
@@ -165,7 +165,7 @@ class Setup:
         moves : weights (N, N) of moves, from each row's state; by default every move alike.
         first : weights (N,) of first states, by default all alike.
         step : seconds, or "1d"; None where every row is a step.
-        policy : by default every two labels look alike.
+        policy : by default every two labels look alike. END is joined to all of them.
 
         Raises
         ------
@@ -187,7 +187,7 @@ class Setup:
         law, matrix = begins / begins.sum(), weights / weights.sum(axis=1, keepdims=True)
         seconds = None if step is None else parse_duration(step, "step")
         model = MarkovModel(law, matrix, space=space, start="at", step=seconds)
-        return cls(model, complete(n) if policy is None else policy, space, **choices)
+        return cls(model, complete(n) if policy is None else with_end(policy, space), space, **choices)
 
     @classmethod
     def fit(
@@ -232,7 +232,7 @@ class Setup:
             model = fit_once(ledger, id, lambda admit: fit(table, space, admit=admit, **options))
         states = space if model.space is None else model.space
         made = _policy(states, covers, policy) if isinstance(states, MapSpace) else policy or complete(states.n_states)
-        return cls(model, made, states, **choices)
+        return cls(model, with_end(made, states), states, **choices)
 
     def plan(
         self,
@@ -367,6 +367,8 @@ class Plan:
         query: str = "state",
         answer: str = "last",
         model_people: str | None = None,
+        case_names: str | None = None,
+        times: str = "none",
         timezone: str | None = None,
         check: bool = True,
         although: bool = False,
@@ -390,6 +392,8 @@ class Plan:
         query : another question about the same people has a name and a folder of its own.
         answer : of several rows of a person in one step the "last" or the "first" is answered.
         model_people : whom the model was fitted on: "others", the "same" people, or "unknown".
+        case_names, times : of cases as ``dphmm.import_trajectories(source, "events")`` reads them: whether their names
+            are "random" or "kept", and what is published of when events were, "none", their "day" or "exact" times.
         timezone : of times without a zone.
         check, although, min_people : as `dphmm.release_many` has them.
         bits : a source of noise that can be replayed, for tests: such a release is marked as not private.
@@ -421,6 +425,8 @@ class Plan:
                 min_people=min_people,
                 bits=bits,
                 noun=setup.noun,
+                case_names=case_names,
+                times=times,
                 **setup.choices,
             )
             loaded = load_visits(

@@ -34,6 +34,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options, StepChoice
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.setting import Subjects
+from dphmm.statement.events import EventLog
 from dphmm.statement.learning import Learning
 from dphmm.statement.origin import (
     AGAINST,
@@ -606,6 +607,7 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     schedule : At which steps subjects were asked; absent where they were asked at every step.
     varied : The choices of single steps; absent where all steps are as the statement says.
     beginnings : Who begins elsewhere than the model says; absent where nobody does.
+    events : What rows of cases tell beside their answers; absent where rows are no cases.
     not_protected : What these releases do not hide.
     file : The file beside which the statement lies.
     """
@@ -635,6 +637,7 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     schedule: Asking | UnsetType = UNSET
     varied: Varied | UnsetType = UNSET
     beginnings: Beginnings | UnsetType = UNSET
+    events: EventLog | UnsetType = UNSET
     randomness: Randomness
     not_protected: Annotated[Unprotected, rule(minItems=5)]
     file: StatedFile | UnsetType = UNSET
@@ -709,6 +712,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         subjects: Subjects | None = None,
         words: Literal["system", "job key"] = "system",
         checked: bool = False,
+        events: EventLog | None = None,
     ) -> ReleaseStatement:
         """The statement of a release; `dphmm.statement.files.write_statement` adds the file.
 
@@ -716,7 +720,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         in `SubjectNames`. ``caps``: what every subject may spend, and the promise over their paths. ``limited``:
         whether everybody has a limit, by default where ``caps`` has any. ``subjects``: who begins elsewhere than the
         model says, and the choices for single steps. ``words``: where the noise came from. ``checked``: whether a table
-        that cannot be meant would have stopped it.
+        that cannot be meant would have stopped it. ``events``: of rows that are cases.
         """
         because = reasons(model.provenance, whom, published.replayable)
         largest = published.largest.spent
@@ -775,6 +779,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             ),
             varied=UNSET if subjects is None else Varied.of(subjects),
             beginnings=UNSET if subjects is None else Beginnings.of(subjects),
+            events=UNSET if events is None else events,
             randomness=Randomness(replayable_rows=published.replayable, words=words),
             not_protected=unprotected(options.mechanism, model.provenance, whom, model.secrets is not None),
         )
@@ -899,6 +904,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             "schedule": said(self.schedule),
             "varied": said(self.varied),
             "beginnings": said(self.beginnings),
+            "events": said(self.events),
             "randomness": said(self.randomness),
             "not protected": self.hides_not,
         }

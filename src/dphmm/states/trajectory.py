@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from dphmm._checks import exact_number, finite_number, one_of
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MEAN_RADIUS, MapSpace
-from dphmm.states.space import StateSpace
+from dphmm.states.space import END, StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -178,6 +178,28 @@ class Trajectories:
         """Without rows that repeat an earlier row in every column."""
         keep = first_of_each([_as_key(getattr(self, name)) for name in self.columns])
         return self._keep(keep, "duplicate")
+
+    def padded(self, length: int) -> Self:
+        """So many rows of states for each user: its first ones as they stand, and END after the last.
+
+        ``order`` is their position, from 1; other columns are left out. Raises InvalidInput without states.
+
+        >>> rows = Trajectories.from_labels(["a", "a", "a", "b"], state=["x", "y", "z", "y"]).padded(2)
+        >>> rows.state.tolist(), rows.order.tolist()
+        (['x', 'y', 'y', 'END'], [1, 2, 1, 2])
+        """
+        if self.state is None:
+            raise InvalidInput("length", "rows without names of states", "a state column: END is a name")
+        position = ranks(self.user)
+        kept = position < length
+        before = np.bincount(self.user[kept], minlength=self.n_users)
+        ended = np.repeat(np.arange(self.n_users), np.where(before > 0, length - before, 0))
+        user = np.concatenate([self.user[kept], ended])
+        order = np.concatenate([position[kept], before[ended] + ranks(ended)])
+        state = np.concatenate([self.state[kept], np.full(len(ended), END, dtype=object)])
+        at = np.lexsort((order, user))
+        events = type(self)(self.users, user[at].astype(np.int32), state=state[at], order=order[at] + 1)
+        return replace(events, counted=True)
 
     def resample(self, step_seconds: int, answer: str = "last") -> tuple[Self, Counts]:
         """One row per user and time bin, the last in time; ``step`` is the bin's number from the UTC epoch.
