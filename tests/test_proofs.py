@@ -54,6 +54,8 @@ MODULES += (
     "storage/tables",
     "storage/columns",
     "storage/importers/imported",
+    "storage/importers/events",
+    "statement/events",
 )
 MODULES += ("audit/black_box", "audit/verify", "audit/check", "audit/release_tables", "reconstruction/linear")
 MODULES += ("storage/release_table", "storage/commit_log", "storage/csv_files")
