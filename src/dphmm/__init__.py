@@ -5,7 +5,7 @@ the Markov model, the policy, the mechanism and everything published before.
 
 - what to begin with: `Setup` (states, model, policy), its `Plan`, the `Released` folder, `open`
 - states and answers: `StateSpace`, `Grid`, `H3`, `Zones`, `Trajectories`
-- what the adversary knows: `MarkovModel`, `Belief`; fitted to a table: `fit`
+- what the adversary knows: `MarkovModel`, `Slots`, `Belief`; fitted to a table: `fit`
 - who hides among whom: `policy`, `DeltaSet`, `sensitivity_hull`, `l1_sensitivity`, `degree_of_protection`,
   `exposed_states`, `protectable_graph`, `merge_lonely`
 - learning hidden states: `CategoricalHMM`
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from dphmm.markov.filtering import Belief as Belief
     from dphmm.markov.hidden.hmm import CategoricalHMM as CategoricalHMM
     from dphmm.markov.model import MarkovModel as MarkovModel
+    from dphmm.markov.slots import Slots as Slots
     from dphmm.optimizing import optimize as optimize
     from dphmm.policy.constraint import DeltaSet as DeltaSet
     from dphmm.reconstruction.population import population as population
@@ -142,6 +143,7 @@ _HOMES = {
     "Belief": "dphmm.markov.filtering",
     "CategoricalHMM": "dphmm.markov.hidden.hmm",
     "MarkovModel": "dphmm.markov.model",
+    "Slots": "dphmm.markov.slots",
     "optimize": "dphmm.optimizing",
     "load_table": "dphmm.storage.made_tables",
     "save_table": "dphmm.storage.made_tables",

@@ -176,9 +176,10 @@ def smooth_rows(
     whole = _room(n, space.n_states) if marginals else None
     way = np.empty(n, dtype=np.int64) if path else None
     mean, probability, state = np.empty((n, space.dimension)), np.empty(n), np.empty(n, dtype=np.int64)
-    smoothers, others, done = Smoothers(subjects, believed_model(subjects.setting, believe)), OtherRows(beside), 0
-    users = rows.by_user()
-    people = ((smoothers.of(user), published_of(rows, user, own), others.of(user)) for user, own in users)
+    believed = believed_model(subjects.setting, believe)
+    smoothers, others, done = Smoothers(subjects, believed), OtherRows(beside), 0
+    users, models = rows.by_user(), (subjects.setting.model, believed)
+    people = ((smoothers.of(user), published_of(rows, user, own, *models), others.of(user)) for user, own in users)
     for (_, own), part in zip(users, smooth_people(people, marginals=marginals, path=path, places=places), strict=True):
         mean[own], probability[own], state[own] = part.mean, part.probability, part.state
         if way is not None and part.path is not None:
@@ -201,10 +202,13 @@ def own_places_of(
 
     Raises as `smooth` does.
     """
-    smoothers, others = Smoothers(subjects, believed_model(subjects.setting, believe)), OtherRows(beside)
+    believed = believed_model(subjects.setting, believe)
+    smoothers, others = Smoothers(subjects, believed), OtherRows(beside)
     own = dict(rows.by_user())
     names = deciding({user: sum(rows.plans[row] != "" for row in at.tolist()) for user, at in own.items()})
-    people = (smoothers.of(user).person(published_of(rows, user, own[user]), others.of(user)) for user in names)
+    models = subjects.setting.model, believed
+    told = ((user, published_of(rows, user, own[user], *models)) for user in names)
+    people = (smoothers.of(user).person(published, others.of(user)) for user, published in told)
     return chosen_places(people, public_base(subjects.setting.model))
 
 
@@ -217,7 +221,7 @@ class OtherRows:
     def of(self, user: str) -> list[tuple[Smoother, AnswerHistory]]:
         """What was published about a user under each of the queries that know it."""
         return [
-            (smoothers.of(user), published_of(rows, user, own[user]))
+            (smoothers.of(user), published_of(rows, user, own[user], smoothers.of(user).model))
             for rows, own, smoothers in self._queries
             if user in own
         ]
@@ -317,7 +321,8 @@ def odds_of_rows(
             setting = subjects.of(user)
             if setting not in watches:
                 watches[setting] = EventWatch(setting, event, subjects, believed)
-            found.append(watches[setting].odds(published_of(rows, user, own), window, others.of(user)))
+            published = published_of(rows, user, own, setting.model, believed)
+            found.append(watches[setting].odds(published, window, others.of(user)))
         if progress is not None:
             progress(done, len(parts))
     if not found:
@@ -337,11 +342,12 @@ def rows_of_users(rows: ReleasedRows, users: Sequence[str] | None = None) -> lis
     return [(user, known[user]) for user in users]
 
 
-def published_of(rows: ReleasedRows, user: str, own: IntArray) -> AnswerHistory:
-    """One user's rows as they were published."""
-    return AnswerHistory(
-        user, rows.step[own], rows.z[own], [rows.plans[row] for row in own.tolist()], rows.epsilon[own]
-    )
+def published_of(rows: ReleasedRows, user: str, own: IntArray, *models: MarkovModel | None) -> AnswerHistory:
+    """One user's rows as they were published; times are read where slots of one of the models go by a clock."""
+    plans = [rows.plans[row] for row in own.tolist()]
+    seconds = [model.step for model in models if model is not None and model.example_origin]
+    origin = rows.origin(own, seconds[0]) if seconds else ""
+    return AnswerHistory(user, rows.step[own], rows.z[own], plans, rows.epsilon[own], origin=origin)
 
 
 def _windows(

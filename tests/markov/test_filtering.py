@@ -524,37 +524,22 @@ def test_long_sequences_hold_few_rows(monkeypatch):
     assert np.array_equal(path, likeliest_path(model, prior, Endless(t, 40), block=t))
 
 
-class Alternating:
-    """A chain with another matrix at every other step, of which both have a jump or none."""
-
-    time_homogeneous, secrets = False, None
-
-    def __init__(self, even, odd):
-        self._models, self.n_states, self.n_secrets, self.jump = (even, odd), even.n_states, even.n_states, even.jump
-
-    def predecessors_at(self, t):
-        return self._models[t % 2].predecessors_at(t)
-
-    def matrix_at(self, t):
-        return self._models[t % 2].matrix_at(t)
-
-    def transition_at(self, t):
-        matrix = self._models[t % 2].matrix_at(t).toarray()
-        return matrix if self.jump is None else self.jump.stays * matrix + self.jump.share
-
-
 @pytest.mark.parametrize("rate", [0.0, 0.2])
 @pytest.mark.parametrize("block", [None, 1, 2])
 @pytest.mark.parametrize("t", [1, 2, 9])
 def test_a_matrix_of_its_own_at_every_step(t, block, rate):
-    """Every path is written out with the matrix of each of its moves; the first observation is at step t."""
+    """Every path is written out with the matrix of each of its moves; the first observation is at step t.
+
+    Hours are even and odd: the matrix is that of the hour which a move leaves, and a jump goes anywhere alike.
+    """
     rng = np.random.default_rng(3 * t + (block or 0))
-    chains = [model_of(rng, 3) for _ in range(2)]
-    chain = Alternating(*(one.with_jump(rate) for one in chains) if rate else chains)
+    chains = [model_of(rng, 3, zeros=False).transition.toarray() for _ in range(2)]
+    slots = dphmm.Slots(period="2h", width="1h")
+    chain = dphmm.MarkovModel([0.5, 0.2, 0.3], chains, slots=slots, step=3600, jump=rate or None)
     moves, likelihoods = np.array([0, 1, 3, 1, 2]), rng.uniform(0.1, 1.0, (5, 3))
     prior = dphmm.Belief(np.log([0.5, 0.2, 0.3]), np.ones(3, dtype=bool))
     seen, joint = np.cumsum(moves), {}
-    moving = [chain.transition_at(step) for step in range(t + 1, t + 1 + int(seen[-1]))]
+    moving = [(1 - rate) * chains[(step - 1) % 2] + rate / 3 for step in range(t + 1, t + 1 + int(seen[-1]))]
     for path in itertools.product(range(3), repeat=int(seen[-1]) + 1):
         chance = prior.probability[path[0]]
         for matrix, (before, after) in zip(moving, itertools.pairwise(path), strict=True):

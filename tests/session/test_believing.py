@@ -172,9 +172,9 @@ def test_the_plan_model_itself_reads_as_if_there_were_none():
 def test_people_who_begin_elsewhere_begin_there_for_the_belief_model():
     setting = Setting.of(*parts_of("at"), 1, start="at").beginning(2)
     model = belief_model("secrets")
-    first = Reading.of(setting, believed_model(setting, model)).first.prior
+    first = Reading(setting, believed_model(setting, model)).first().prior
     assert first.probability.tolist() == [0, 0, 1, 0, 0]
-    both = Reading.of(setting.beginning([0, 1, 0, 0, 0]), believed_model(setting, model)).first.prior.latent.probability
+    both = Reading(setting.beginning([0, 1, 0, 0, 0]), believed_model(setting, model)).first().prior.latent.probability
     assert both[1:3] == pytest.approx(model.initial[1:3] / model.initial[1:3].sum())
 
 

@@ -103,7 +103,7 @@ class Replay:
         ``origin``: what step 1 of the subject stands for, "" where nothing says so.
         """
         setting = self.subjects.of(user)
-        position = setting.first()
+        position = setting.first(origin)
         support = first_support(setting.model, setting.options.start)
         found: list[Replayed] = []
         for answer in history:
@@ -165,7 +165,7 @@ class Replay:
         if (setting, until) not in self._supports:
             after = moved_through(setting.model, support, t, until)
             key = after.tobytes()
-            if key == before and until == t + 1 and setting.model.time_homogeneous:
+            if key == before and until == t + 1:
                 self._still.add(key)
             self._supports[setting, until] = self._distinct.setdefault(key, after)
         return self._supports[setting, until]

@@ -76,7 +76,7 @@ def protection_facts(
     (2, 2)
     """
     setting = Setting.of(model, policy, space, epsilon, **choices)
-    options, position = setting.options, setting.first()
+    options, position = setting.options, setting.first(setting.model.example_origin)
     plan_set = position.constrain(options.constraint)
     within = Constraint.surrogated(position.prior.support, plan_set, space)  # which states are planned, no more
     document: dict[str, Any] = {"policy": _policy(policy, space), "first_step": _step(policy, space, within)}
@@ -406,7 +406,7 @@ def release_preview(batch: Batch, rows: Trajectories | VisitTable) -> dict[str, 
 
 def first_plans(setting: Setting) -> list[Plan]:
     """The plans of the first steps, as far as they do not depend on what is released."""
-    position = setting.first()
+    position = setting.first(setting.model.example_origin)
     plans: list[Plan] = []
     for _ in range(_STEPS):
         plan = setting.plan(position)

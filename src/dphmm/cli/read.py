@@ -351,7 +351,7 @@ def _paths(
     smoothers, others = Smoothers(released.subjects), OtherRows([(each.answers, each.subjects) for each in beside])
     bounds = []
     for user, own in rows_of_users(released.answers, users):
-        published = published_of(released.answers, user, own)
+        published = published_of(released.answers, user, own, released.subjects.setting.model)
         bound = path_loss(smoothers.of(user), published, one, other, others.of(user))
         bounds.append({"subject": user, "bound": _finite(bound)})
     document = {"subjects": bounds, "meaning": PATHS}

@@ -288,7 +288,7 @@ def answers_of(
     found, people = list[IntArray](), list[str]()
     done = 0
     for user, own in rows.by_user():
-        published = published_of(rows, user, own)
+        published = published_of(rows, user, own, subjects.setting.model)
         made = smoothers.of(user).made_again(published)
         asked = [n for n, plan in enumerate(published.plans) if plan]
         for n in asked:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief, SecretBelief
 from dphmm.markov.model import MarkovModel
@@ -32,26 +33,41 @@ DOUBT = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """The model of a reader, and its belief before step 1.
+    """The reader of one setting: with a model ``believed`` of `believed_model`, or for None with the plan model."""
 
-    ``everywhere``: whether likelihoods are taken at every secret, as a belief model wants them, or on the support.
-    """
+    setting: Setting
+    believed: MarkovModel | None
 
-    model: MarkovModel
-    first: Position
-    everywhere: bool
+    @property
+    def model(self) -> MarkovModel:
+        """The model that reads."""
+        return self.setting.model if self.believed is None else self.believed
 
-    @classmethod
-    def of(cls, setting: Setting, believed: MarkovModel | None) -> Reading:
-        """The reader of one setting: with a model of `believed_model`, or for None with the plan model."""
-        if believed is None:
-            return cls(setting.model, setting.first(), False)
-        first = Position.first(believed, believed.start)
-        return cls(believed, first if setting.began is None else _known(setting, believed, first.prior), True)
+    @property
+    def everywhere(self) -> bool:
+        """Whether likelihoods are taken at every secret, as a belief model wants them, or on the support."""
+        return self.believed is not None
 
-    def before(self, t: int) -> Belief:
-        """The belief before step t, from no answer."""
-        return self.first.skip(self.model, t - 1).prior if t > 1 else self.first.prior
+    def first(self, origin: str = "") -> Position:
+        """Before step 1, from no answer; ``origin`` as of `Setting.first`."""
+        if self.believed is None:
+            return self.setting.first(origin)
+        ahead = self.believed.number_of_first(origin) - 1
+        if ahead not in self._firsts:
+            first = Position.first(self.believed, self.believed.start, ahead)
+            if self.setting.began is not None:
+                first = first._replace(prior=_known(self.setting, self.believed, first.prior, origin))
+            self._firsts[ahead] = first
+        return self._firsts[ahead]
+
+    @cached_property
+    def _firsts(self) -> dict[int, Position]:
+        return {}
+
+    def before(self, t: int, origin: str = "") -> Position:
+        """Before step t, from no answer."""
+        first = self.first(origin)
+        return first.skip(self.model, t - 1) if t > 1 else first
 
 
 def believed_model(setting: Setting, believe: MarkovModel | None) -> MarkovModel | None:
@@ -81,12 +97,12 @@ def believed_model(setting: Setting, believe: MarkovModel | None) -> MarkovModel
     return believe.with_jump(jump.rate, jump.into)
 
 
-def _known(setting: Setting, believed: MarkovModel, prior: Belief) -> Position:
+def _known(setting: Setting, believed: MarkovModel, prior: Belief, origin: str) -> Belief:
     """Before step 1 of somebody who publicly begins elsewhere: secrets as the plan model has them.
 
     Latent states of a secret are as likely as the belief model has them, all alike where it has none of them.
     """
-    known, weights = setting.first().prior, prior.latent.probability
+    known, weights = setting.first(origin).prior, prior.latent.probability
     alone = believed.lifted(believed.summed(weights)) == 0
     weights = np.where(alone, 1.0, weights)
     sums = believed.lifted(believed.summed(weights))
@@ -95,4 +111,4 @@ def _known(setting: Setting, believed: MarkovModel, prior: Belief) -> Position:
     with np.errstate(divide="ignore"):
         logs: FloatArray = np.where(support, known.log_probability[which] + np.log(weights / sums), -np.inf)
     latent = Belief(logs, support)
-    return Position(1, latent if believed.secrets is None else SecretBelief(latent, believed.secrets, known.n_states))
+    return latent if believed.secrets is None else SecretBelief(latent, believed.secrets, known.n_states)

@@ -500,7 +500,7 @@ class ReleaseSession:
                 if self._is_row(entry):
                     yield _release(setting, plan, entry.t, np.array(entry.z), entry.secure)
             return
-        for step in walk(setting, setting.first(), entries, self._ledger.plan):
+        for step in walk(setting, setting.first(self.origin), entries, self._ledger.plan):
             if self._is_row(step.entry):
                 yield _release(setting, step.plan, step.entry.t, np.array(step.entry.z), step.entry.secure)
 

@@ -43,6 +43,7 @@ class AnswerHistory:
 
     A row that was not asked has the hash "", and nothing is read of its z. What was chosen for a row is known by its
     step's number in tables, ``numbers`` (n,); where that is None, any choice of the row's ``epsilon`` (n,) may be its.
+    ``origin``: the number of step 1's time bin since 1970, read where slots of the model go by a clock.
     """
 
     subject: str
@@ -51,6 +52,7 @@ class AnswerHistory:
     plans: Sequence[str]
     epsilon: FloatArray | None = None
     numbers: Sequence[int | None] | None = None
+    origin: str = ""
 
     def may_have(self, n: int, subjects: Subjects | None) -> Sequence[StepChoice | None]:
         """What may have been chosen for the n-th row."""
@@ -95,7 +97,7 @@ class Smoother:
     """
 
     def __init__(self, setting: Setting, subjects: Subjects | None = None, believed: MarkovModel | None = None) -> None:
-        self.setting, self.model, self.reading = setting, setting.model, Reading.of(setting, believed)
+        self.setting, self.model, self.reading = setting, setting.model, Reading(setting, believed)
         self._chosen = subjects if subjects is not None and subjects.chosen else None
         shared = setting.has_public_plans and self._chosen is None
         self._schedule = PlanSchedule(setting) if shared else None
@@ -149,7 +151,7 @@ class Smoother:
 
         ``steps``: the same answers as `steps` has them.
         """
-        position, found = self.setting.first(), list[float]()
+        position, found = self.setting.first(published.origin), list[float]()
         for at, t in enumerate(published.t.tolist()):
             position = _skipped_to(position, t, self.model)
             found.append(spread(position.prior, self.setting.space))
@@ -188,7 +190,7 @@ class Smoother:
     def _own(self, published: AnswerHistory) -> OwnPlans:
         """Follow the belief as the session did: each plan hangs on the answers before it."""
         options, model = self.setting.options, self.model
-        position, sets, choices = self.setting.first(), [], list[StepChoice | None]()
+        position, sets, choices = self.setting.first(published.origin), [], list[StepChoice | None]()
         for n, (t, z, hash_) in enumerate(zip(published.t.tolist(), published.z, published.plans, strict=True)):
             position = _skipped_to(position, t, model)
             if not hash_:
@@ -273,7 +275,7 @@ def _smoothed(
 
 def observed_of(steps: Steps | JointSteps) -> Observed:
     """A subject's answers beside the belief before the first."""
-    return Observed(steps.prior.latent, steps, int(steps.t[0]))
+    return Observed(steps.prior.latent, steps, int(steps.t[0]) + steps.ahead)
 
 
 def _share_rows(people: Sequence[Steps]) -> None:
@@ -341,6 +343,8 @@ class OwnPlans:
 class Steps:
     """A subject's answers as observations of the chain; ``prior`` is the belief of ``reading`` before the first.
 
+    ``ahead`` is as of `Position`.
+
     Of each of the answers (n,): its step ``t``, the ``moves`` between it and the one before, and whether it was
     ``asked``. ``whole``: the likelihoods of all of them, where they are made already.
     """
@@ -349,7 +353,8 @@ class Steps:
 
     def __init__(self, reading: Reading, published: AnswerHistory, made_again: SharedPlans | OwnPlans) -> None:
         self.reading, self.published, self.made_again = reading, published, made_again
-        self.prior = reading.before(int(published.t[0]))
+        before = reading.before(int(published.t[0]), published.origin)
+        self.prior, self.ahead = before.prior, before.ahead
         self.t = published.t
         self.moves = np.diff(published.t, prepend=published.t[:1])
         self.asked = np.array([plan != "" for plan in published.plans], dtype=np.bool_)
@@ -478,7 +483,8 @@ class JointSteps:
         self.moves = np.diff(self.t, prepend=self.t[:1])
         self._schedule = PlanSchedule(setting)
         self.reading = queries[0][0].reading
-        self.prior = self.reading.before(int(self.t[0]))
+        before = self.reading.before(int(self.t[0]), queries[0][1].origin)
+        self.prior, self.ahead = before.prior, before.ahead
         rows: dict[int, list[tuple[Smoother, AnswerHistory, int]]] = {t: [] for t in self.t.tolist()}
         for smoother, published in queries:
             for n, t in enumerate(published.t.tolist()):
@@ -580,7 +586,7 @@ def joint_belief(
             raise InvalidInput("spaces", f"none for the query {query!r}", "a space for every query of the subject")
         setting = Setting.read(header.options, model, policy, space, query, policies).beginning(initial)
         check_header(setting.header(subject, header.options.get("origin", "")), header)
-        start = setting.first() if start is None else start
+        start = setting.first(header.options.get("origin", "")) if start is None else start
         for entry in ledger.entries(subject, query):
             last = max(last, entry.through)
             if entry.z is not None and (t is None or entry.t <= t):
