@@ -247,7 +247,7 @@ def categorical(labels: Sequence[Any] | NDArray[Any]) -> Categorical:
 def transition(model: Any, order: int = 1) -> Transition:
     """The policy in which two states are neighbours iff one state can move to both (Gtrs, Section 4.2).
 
-    Of a model with secrets two secrets are neighbours iff one secret (``order`` 1), or one latent state (2), can be
+    A move of any slot counts. Of a model with secrets two secrets are neighbours iff one secret (``order`` 1), or one latent state (2), can be
     followed by both: of a chain of second order one place, or one place and the place before. 2 joins no more than 1.
 
     ``model`` : a MarkovModel, anything with ``.transition``, or the matrix itself (N, N), dense or
@@ -258,7 +258,8 @@ def transition(model: Any, order: int = 1) -> Transition:
     if isinstance(order, bool) or order not in (1, 2) or (order == 2 and secrets is None):
         expected = "1" if secrets is None else "1, from a secret, or 2, from a latent state"
         raise InvalidInput("order", order, expected)
-    matrix = sparse.csr_array(getattr(model, "transition", model))
+    slotted = getattr(model, "slots", None) is not None and model.jump is None
+    matrix = sparse.csr_array(model.moves if slotted else getattr(model, "transition", model))
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise InvalidInput("transition", f"a matrix of shape {matrix.shape}", "a square one")
     matrix = matrix.copy()

@@ -392,7 +392,7 @@ class Block(NamedTuple):
             given = *own, *public, matrix, out
             in_parts(end - begin, n, lambda first, last: move_rows(begin + first, begin + last, *given))
 
-        for a, b in pairwise([0, *(np.flatnonzero(np.diff(slots[order])) + 1).tolist(), m]):
+        for a, b in pairwise([*np.flatnonzero(np.diff(slots[order], prepend=-1)).tolist(), m]):
             move(a, b, model.predecessors_at(t.item(order[a])))
         moved = MovedBeliefs(*out)
         return moved.in_order(np.argsort(order)) if slots.any() else moved

@@ -214,7 +214,7 @@ class Stepwise:
     ) -> list[tuple[Belief, Position] | None]:
         """Of rows (m,) the beliefs given answers (m, 2), and where subjects stand then; None where floats do not do."""
         model, found = self._setting.model, list[tuple[Belief, Position] | None]()
-        moved = block.move(rows, z, model, np.array([place.t + 1 + place.ahead for place in before]))
+        moved = block.move(rows, z, model, np.array([place.t + 1 + place.ahead for place in before], np.int64))
         for at, place in enumerate(before):
             posterior, prior = (belief and place.prior.of_latent(belief) for belief in moved.beliefs(at))
             if posterior is None:

@@ -226,6 +226,8 @@ class Model(Part, frozen=True, kw_only=True):
     latent_states : The number of states of its chain, where several of them are of one state of the release, their
         secret; absent where each is a state of the release. Only secrets are hidden. For a transition policy
         `policy.parameters.order` says whether states are joined that one secret (1) or one latent state (2) leads to.
+    slots : The number of its matrices, where the clock or the position of a step says which one moves it; absent where
+        there is one.
     method : How it was made.
     private : Whether it was fitted with differential privacy, as the model's file says; null where the file does not
         say. This is about the people it was fitted on, not those released: false says that these have no protection
@@ -240,6 +242,7 @@ class Model(Part, frozen=True, kw_only=True):
     sha256: Sha256
     step_seconds: Positive | None
     latent_states: Positive | UnsetType = UNSET
+    slots: Positive | UnsetType = UNSET
     method: str
     private: bool | None
     because: Text | UnsetType = UNSET
@@ -282,6 +285,7 @@ was fitted on no bound holds, because the model itself can show one person's mov
             sha256=model.digest,
             step_seconds=model.step,
             latent_states=UNSET if model.secrets is None else model.n_states,
+            slots=UNSET if model.slots is None else model.slots.n,
             method=str(model.provenance.get("method", "unknown")),
             private=private if isinstance(private, bool) else None,
             because=event.reason if isinstance(event, NotPrivateEvent) else UNSET,
