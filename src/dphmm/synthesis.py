@@ -87,6 +87,8 @@ def synthesize(
     if begin is not None and model.step is None:
         raise InvalidInput("begin", begin, "none: the model's steps are numbers, not times")
     first = _moment(begin) if isinstance(begin, str) else begin
+    if first is not None and model.step is not None and model.example_origin:
+        model = model.counted_from(str(first // (model.step * MICROSECONDS)))
     generator = np.random.default_rng(None if seed is None else whole(seed, "seed", 0))
     ahead = None if like is None else weighted(model, _totals(like, model), length)
     paths = walks(model, n, length, generator, ahead=ahead)

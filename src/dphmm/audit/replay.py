@@ -131,11 +131,11 @@ class Replay:
             support = self._moved(setting, support, answer.t, answer.t + 1)
         return found
 
-    def plans(self, user: str, history: Sequence[Answer]) -> list[Plan] | None:
+    def plans(self, user: str, history: Sequence[Answer], origin: str = "") -> list[Plan] | None:
         """The plans of `follow` alone: where they hang on no answer, no belief is needed for them."""
         setting = self.subjects.of(user)
         if not setting.has_public_plans or self.ledger is not None or self.subjects.chosen:
-            replayed = self.follow(user, history)
+            replayed = self.follow(user, history, origin)
             return None if replayed is None else [found.plan for found in replayed if found.plan is not None]
         support, t, found = first_support(setting.model, setting.options.start), 1, []
         for answer in history:

@@ -301,12 +301,14 @@ def _coarser(model: MarkovModel, space: Grid, times: int) -> MarkovModel:
     # A cell where nobody was still moves somewhere.
     weights = np.ones(model.n_states) if told is None else told + 1e-9
     members = sparse.csr_array((np.ones(len(number)), (np.arange(len(number)), number)), (len(number), len(kept)))
-    moves = members.T @ sparse.diags_array(weights) @ model.matrix @ members
     share = np.bincount(number, weights=weights)
+    weighed = members.T @ sparse.diags_array(weights)
+    matrices = [sparse.csr_array(sparse.diags_array(1 / share) @ weighed @ each @ members) for each in model.matrices]
     jump = model.jump
     return MarkovModel(
         np.bincount(number, weights=model.initial, minlength=len(kept)),
-        sparse.csr_array(sparse.diags_array(1 / share) @ moves),
+        matrices[0] if model.slots is None else matrices,
+        slots=model.slots,
         space=part,
         provenance=dict(model.provenance),
         start=model.start,

@@ -339,6 +339,8 @@ class MarkovModel:
         self.slots = slots if len(checked) > 1 else None
         if self.slots is not None and self.slots.by_clock and self.step is None:
             raise InvalidInput("step", "none", "seconds between two steps: slots go by the clock")
+        #: How far numbers of steps are ahead of times, where these are counted from an origin.
+        self._ahead: int | None = None
         self._rescaled = (sum(one.n_rescaled for one in checked), max(one.worst for one in checked))
         self._rows = _sharing_moves([one.matrix for one in checked], may_differ=self.jump is not None)
         self.initial.setflags(write=False)
@@ -505,7 +507,7 @@ class MarkovModel:
 
         Raises InvalidInput for a model with slots: see ``matrices``.
         """
-        refuse_slots(self, "whoever asked for one")
+        refuse_slots(self, "this")
         return self.matrices[0]
 
     @property
@@ -551,7 +553,9 @@ class MarkovModel:
         if self.start == start:
             return self
         facts: dict[str, Any] = {"jump": self.jump, "secrets": self.secrets, "slots": self.slots}
-        return MarkovModel(self.initial, self._given, start=start, step=self.step if self.slots else None, **facts)
+        made = MarkovModel(self.initial, self._given, start=start, step=self.step if self.slots else None, **facts)
+        made._ahead = self._ahead
+        return made
 
     def beginning(self, initial: Any, field: str = "initial") -> MarkovModel:
         """The same model of somebody who is known to begin elsewhere: at a state, or with probabilities (N,).
@@ -621,8 +625,10 @@ class MarkovModel:
         >>> MarkovModel([1, 0], [[0.5, 0.5], [0.5, 0.5]]).number_of_first("360402")
         1
         """
-        if self.slots is None or not self.slots.by_clock:
+        if self.slots is None or not self.slots.by_clock or (self._ahead is not None and not origin):
             return 1
+        if self._ahead is not None:
+            raise InvalidInput("model", "one whose steps are counted from an origin already", "the model itself")
         number = first_number(origin)
         if number is None or "@" in origin:
             expected = "the number of step 1's time bin since 1970: slots of the model go by the clock"
@@ -632,9 +638,27 @@ class MarkovModel:
     @cached_property
     def example_origin(self) -> str:
         """The origin of an invented person: the first step of a Monday where slots go by a clock, else nothing."""
-        if self.slots is None or self.step is None or not self.slots.by_clock:
+        if self.slots is None or self.step is None or not self.slots.by_clock or self._ahead is not None:
             return ""
         return str(self.slots.monday(self.step))
+
+    def counted_from(self, origin: str | None = None) -> MarkovModel:
+        """The same model with steps counted from 1 for who begins at this ``origin``, an invented person's by default.
+
+        For leakage, adversaries and walks, which know no clock. Raises InvalidInput as `number_of_first` does.
+
+        >>> walks = [[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]]
+        >>> model = MarkovModel([1, 0], walks, slots=Slots(period="1d", width="12h"), step=3600)
+        >>> model.counted_from().slots_of(np.array([1, 12, 13])).tolist()
+        [0, 0, 1]
+        """
+        number = self.number_of_first(self.example_origin if origin is None else origin)
+        if self.slots is None or not self.slots.by_clock or self._ahead is not None:
+            return self
+        other = copy.copy(self)
+        vars(other).pop("example_origin", None)
+        other._ahead = number - 1
+        return other
 
     def slots_of(self, steps: IntArray) -> IntArray:
         """The slot (n,) of each step, by its number (n,): of the move that leaves it. 0 of a model of one matrix.
@@ -646,7 +670,9 @@ class MarkovModel:
         >>> model.slots_of(np.array([0, 11, 12, 24])).tolist()
         [0, 0, 1, 0]
         """
-        return np.zeros(len(steps), dtype=np.int64) if self.slots is None else self.slots.of_steps(steps, self.step)
+        if self.slots is None:
+            return np.zeros(len(steps), dtype=np.int64)
+        return self.slots.of_steps(steps + (self._ahead or 0), self.step)
 
     def slot_runs(self, t: int, steps: int) -> Iterator[tuple[int, int]]:
         """The moves to times t to t + steps - 1 as runs of one matrix each: the first time, and how many."""
@@ -661,7 +687,7 @@ class MarkovModel:
     def _slot(self, t: int) -> int:
         """The slot of the move from t - 1 to t: that of the step it leaves."""
         _check_time(t)
-        return 0 if self.slots is None else self.slots.of_step(int(t) - 1, self.step)
+        return 0 if self.slots is None else self.slots.of_step(int(t) - 1 + (self._ahead or 0), self.step)
 
     def transition_at(self, t: int) -> Any:
         """The matrix of the move from t - 1 to t, numbers of steps where the model has slots.

@@ -247,8 +247,9 @@ def categorical(labels: Sequence[Any] | NDArray[Any]) -> Categorical:
 def transition(model: Any, order: int = 1) -> Transition:
     """The policy in which two states are neighbours iff one state can move to both (Gtrs, Section 4.2).
 
-    A move of any slot counts. Of a model with secrets two secrets are neighbours iff one secret (``order`` 1), or one latent state (2), can be
+    Of a model with secrets two secrets are neighbours iff one secret (``order`` 1), or one latent state (2), can be
     followed by both: of a chain of second order one place, or one place and the place before. 2 joins no more than 1.
+    Of a model with slots a move of any slot counts.
 
     ``model`` : a MarkovModel, anything with ``.transition``, or the matrix itself (N, N), dense or
     scipy.sparse. Explicit zeros are no moves. Raises InvalidInput for a matrix that is not square, or entries

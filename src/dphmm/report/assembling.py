@@ -335,7 +335,14 @@ class _Reading:
         #: Where people are guessed to be without it; those who begin where it is publicly known as others.
         self.guesses_alone, alone = np.full_like(rows.z, np.nan, dtype=np.float64), ModelGuesses(made.space)
         if made.subjects is not None:
-            self.guesses_alone = alone.at(made.model, rows.step, made.subjects.setting.options.start)[0]
+            start = made.subjects.setting.options.start
+            if not made.model.example_origin:
+                self.guesses_alone = alone.at(made.model, rows.step, start)[0]
+            else:
+                # Hours of their own, by which the model has people elsewhere.
+                for own in file.by_user().values():
+                    model = made.model.counted_from(file.origin(own[0], made.model.step))
+                    self.guesses_alone[own] = alone.at(model, rows.step[own], start)[0]
         # Such guesses are few, and those of one step are everybody's.
         kept = max(1, _KEPT_COSTS // made.model.n_states)
         self._costs_alone = lru_cache(maxsize=kept)(lambda place: alone.costs(np.array(place)))
@@ -528,7 +535,9 @@ class _Reading:
             found[int(file.step[row])] = (z, file.plans[row], float(file.epsilon[row]), number)
         steps = sorted(found)
         z, plans, epsilon, numbers = zip(*(found[step] for step in steps), strict=True)
-        return AnswerHistory(user, np.array(steps), np.array(z, dtype=np.int64), plans, np.array(epsilon), numbers)
+        origin = file.origin(int(rows[0]), self._made.model.step) if self._made.model.example_origin else ""
+        answers = np.array(z, dtype=np.int64), plans, np.array(epsilon)
+        return AnswerHistory(user, np.array(steps), *answers, numbers, origin)
 
     def _count(self, rows: IntArray, drawn: FloatArray) -> None:
         """Add a person to the maps by hour."""

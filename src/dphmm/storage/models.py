@@ -253,7 +253,8 @@ def load_model(path: str | os.PathLike[str]) -> MarkovModel:
     step, start, provenance, described = description(path, arrays, ("step", "start", "provenance", "space"))
     slots = None
     if "changes" in arrays:
-        slots = Slots.described(*description(path, arrays, ("slots",)), arrays["changes"])
+        (rule,) = description(path, arrays, ("slots",))
+        slots = Slots.described(rule, arrays["changes"])
     return MarkovModel(
         arrays["initial"],
         compressed_rows(path, arrays) if slots is None else _matrices(path, arrays, slots.n),
