@@ -303,7 +303,8 @@ def _coarser(model: MarkovModel, space: Grid, times: int) -> MarkovModel:
     members = sparse.csr_array((np.ones(len(number)), (np.arange(len(number)), number)), (len(number), len(kept)))
     share = np.bincount(number, weights=weights)
     weighed = members.T @ sparse.diags_array(weights)
-    matrices = [sparse.csr_array(sparse.diags_array(1 / share) @ weighed @ each @ members) for each in model.matrices]
+    moves = [weighed @ each @ members for each in model.matrices]
+    matrices = [sparse.csr_array(sparse.diags_array(1 / share) @ each) for each in moves]
     jump = model.jump
     return MarkovModel(
         np.bincount(number, weights=model.initial, minlength=len(kept)),

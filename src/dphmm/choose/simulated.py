@@ -66,8 +66,8 @@ _IN_SQUARE, _IN_HEXAGON = (math.sqrt(2) + math.asinh(1)) / 6, 1 / 3 + math.log(3
 class Moves:
     """The moves of a model for the columns of matrices (N, n): beliefs ahead, likelihoods back.
 
-    Slots that go by a clock are those of who begins on a Monday, unless the model is counted from an origin, in all that
-    is simulated here.
+    Slots that go by a clock are those of who begins on a Monday, unless the model is counted from an origin. That holds
+    for all that is simulated here.
 
     ``often``: several steps at once are a sum over how often somebody moves in them, where people mostly stay. Who
     moves more often than all but one in 1,000 is left out of it.

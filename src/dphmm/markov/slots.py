@@ -93,14 +93,15 @@ class Slots:
         self._moments, self._ahead = (self.changes[:, column].tolist() for column in (0, 1))
 
     @classmethod
-    def parse(cls, text: str, zone: str = "+00:00") -> Slots:
-        """Slots as a command line names them: "1d/4h", "7d/4h" by a clock, or positions "1,2,3,4-6,7+".
+    def parse(cls, text: str) -> Slots:
+        """Slots as a command line names them: "1d/4h" or "7d/4h Europe/Berlin" by a clock, positions "1,2,3,4-6,7+".
 
-        >>> Slots.parse("7d/12h").n
-        14
+        >>> Slots.parse("7d/12h").n, Slots.parse("1d/4h Europe/Berlin").zone
+        (14, 'Europe/Berlin')
         """
-        period, slash, width = text.partition("/")
-        return cls(period=period, width=width, zone=zone) if slash else cls(positions=text, zone=zone)
+        rule, _, zone = text.strip().partition(" ")
+        period, slash, width = rule.partition("/")
+        return cls(period=period, width=width, zone=zone.strip() or "+00:00") if slash else cls(positions=text)
 
     _moments: list[int]
     _ahead: list[int]
@@ -166,6 +167,12 @@ class Slots:
         _check_moment(moment)
         shown = moment + self._ahead[bisect_right(self._moments, moment) - 1]
         return (bisect_right(self.begins, (shown - _MONDAY) % self.period) - 1) % self.n
+
+    def within(self, steps: IntArray, seconds: int | None) -> IntArray:
+        """Steps (n,), those before 1970 or after 2099 as the first or the last that has a slot: never refused."""
+        if self.period is None:
+            return steps
+        return np.clip(steps, 0, (_MOMENTS[1] - 1) // _whole(seconds))
 
     def monday(self, seconds: int) -> int:
         """The number of the first step since the first Monday of 1970 began by the clock."""

@@ -390,12 +390,15 @@ class Counts(Mapping[str, int]):
 class Sequences(NamedTuple):
     """``sequences[k]`` int64 states one step apart, owned by user number ``owners[k]``; what was left out or filled.
 
+    ``first_steps[k]``: the number of its first step.
+
     One person's many sequences have one owner: a private fit needs ``owners``.
     """
 
     sequences: list[IntArray]
     owners: IntArray
     counts: Counts
+    first_steps: IntArray
 
 
 class Visit(NamedTuple):
@@ -437,7 +440,7 @@ def state_sequences(
     cut = np.split(np.repeat(ordered, times_each), ends[first][1:]) if len(first) else []
     held = int(times_each.sum()) - int((~outside).sum())
     counts = Counts({"outside": int((outside & ~rows.blank).sum()), "same_step": repeated, "held": held})
-    return Sequences(cut, rows.user[first].astype(np.int64), counts)
+    return Sequences(cut, rows.user[first].astype(np.int64), counts, steps[first])
 
 
 def visits(trajectories: Trajectories, answer: str = "last") -> tuple[list[Visit], Counts]:

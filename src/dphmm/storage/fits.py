@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dphmm.markov.model import MarkovModel
+    from dphmm.markov.slots import Slots
     from dphmm.markov.trajectories import Records
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.publications import AdmitFit
@@ -75,6 +76,7 @@ def fit(
     max_sequences: int = 1,
     neighbours: str = "add-remove",
     moves: str | None = None,
+    slots: Slots | None = None,
     bits: Bits | None = None,
     admit: AdmitFit | None = None,
 ) -> MarkovModel:
@@ -97,6 +99,7 @@ def fit(
     timezone : times without a zone are what its clocks showed: "UTC", "Europe/Berlin".
     epsilon : the privacy loss of the whole fit. max_length, max_sequences, neighbours, moves go with it, as ``dphmm
         fit --epsilon`` has them: so many steps of so many sequences of a person count.
+    slots : `Slots`, for a matrix for each part of the day or of the week, or of a sequence; with epsilon, too.
     bits : the noise; by default the system's. Replayable bits are for tests, and promise nothing.
     admit : that of `fit_once`, which keeps the model in a ledger and counts what it costs.
 
@@ -130,6 +133,7 @@ def fit(
 
         _refuse(plain, "it with epsilon", "no such choice with epsilon")
         caps = {"max_sequences": max_sequences, "neighbours": neighbours, "initial": initial, "admit": admit}
+        caps |= {"slots": slots}
         most = whole(max_length, "max_length", 1)
         begins = beginning(initial, width)[0]
         layout = Layout(timezone=timezone, spelling=spelling)
@@ -158,6 +162,7 @@ def fit(
         all_cells=all_cells,
         merge_rare=merge_rare,
         gap=gap,
+        slots=slots,
     )
     return model
 
@@ -230,9 +235,8 @@ def _learned(
     from dphmm.markov.private.chain import fit_chain, noisy_moves
 
     mask = noisy_moves(space, moves)
-    model, _ = fit_chain(
-        records.sequences, space.n_states, epsilon, most, owners=records.owners, space=space, mask=mask, **options
-    )
+    whose = {"owners": records.owners, "first_steps": records.first_steps}
+    model, _ = fit_chain(records.sequences, space.n_states, epsilon, most, **whose, space=space, mask=mask, **options)
     return model
 
 

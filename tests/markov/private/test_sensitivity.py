@@ -122,6 +122,25 @@ def test_transitions(neighbours, first, v, cap):
     assert largest(count, records, caps) == bounds(sensitivity.transitions(caps, first=first), caps)
 
 
+@BOTH
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("rule", ["2h/1h", "1,2+"])
+@pytest.mark.parametrize(("cap", "of_owner"), [(2, 1), (3, 1), (2, 2)])
+def test_transitions_by_slots(neighbours, first, rule, cap, of_owner):
+    """One table of (slot, from, to): whatever hours a person writes, each move is in one cell of it."""
+    caps, slots = Caps(cap, of_owner, neighbours), dphmm.Slots.parse(rule)
+    singles = [(begin, *s) for s in sequences_up_to(cap + 1 if of_owner == 1 else cap, 2) for begin in (96, 97, 2**40)]
+    records = [(s,) for s in singles] + (list(itertools.product(singles[:12], repeat=2)) if of_owner == 2 else [])
+    every = sparse.vstack([sparse.csr_array(np.ones((2, 2)))] * 2, "csr")
+
+    def count(sequences, owners):
+        steps = np.array([begin for begin, *_ in sequences], dtype=np.int64)
+        kept = kept_records([states for _, *states in sequences], 2, caps, owners)
+        return masked(counts_of(kept, 2, caps, "owner", slots, steps, 3600), every, first)
+
+    assert largest(count, records, caps) == bounds(sensitivity.transitions(caps, first=first), caps)
+
+
 def test_pairs_outside_the_mask_count_for_nothing():
     caps = Caps(3)
     mask = sparse.csr_array(np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0]]))

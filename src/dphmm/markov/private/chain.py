@@ -40,6 +40,8 @@ def fit_chain(
     initial : "first", from how often each state begins a sequence, noised together with the transitions: the default
         where there is no ``step``, and then of the first step (the model's start is "at"); "occupancy", from the noisy
         transitions, the default with a step; "uniform".
+    slots : a matrix for each of the `Slots`, from one noisy table of (slot, from, to). Where slots go by a clock,
+        ``first_steps`` (k,) are the time bins since 1970 that sequences begin in.
     source : recorded in the provenance: public. Nothing else about the data is.
     admit : told the event before the data are looked at; what it raises ends the fit (`dphmm.fit_once`).
 
