@@ -655,10 +655,10 @@ class MarkovModel:
         number = self.number_of_first(self.example_origin if origin is None else origin)
         if self.slots is None or not self.slots.by_clock or self._ahead is not None:
             return self
-        other = copy.copy(self)
-        vars(other).pop("example_origin", None)
-        other._ahead = number - 1
-        return other
+        counted = copy.copy(self)
+        vars(counted).pop("example_origin", None)
+        counted._ahead = number - 1
+        return counted
 
     def slots_of(self, steps: IntArray) -> IntArray:
         """The slot (n,) of each step, by its number (n,): of the move that leaves it. 0 of a model of one matrix.

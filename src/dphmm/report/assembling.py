@@ -535,7 +535,7 @@ class _Reading:
             found[int(file.step[row])] = (z, file.plans[row], float(file.epsilon[row]), number)
         steps = sorted(found)
         z, plans, epsilon, numbers = zip(*(found[step] for step in steps), strict=True)
-        origin = file.origin(int(rows[0]), self._made.model.step) if self._made.model.example_origin else ""
+        origin = file.origin(int(rows[0]), self._made.model.step)
         answers = np.array(z, dtype=np.int64), plans, np.array(epsilon)
         return AnswerHistory(user, np.array(steps), *answers, numbers, origin)
 

@@ -132,12 +132,12 @@ class PlannedFit:
         several = 1 if self.slots is None else self.slots.n
         exact = masked(counts, pairs if several == 1 else sparse.vstack([pairs] * several, "csr"), self._first)
         table = release(exact, part, 0, self._bits)
-        scale, facts = float(part.scale), (self._space, self.step, self._provenance)
-        if self.slots is None:
-            initial, transition = _made(table.values, pairs, self._initial, scale)
-            return ModelParts(initial, transition, *facts, start=self._start)
-        initial, matrices = _made_by_slots(table.values, pairs, self._initial, scale, several)
-        return ModelParts(initial, matrices, *facts, start=self._start, slots=self.slots)
+        if self.slots is not None:
+            initial, moves = _made_by_slots(table.values, pairs, self._initial, float(part.scale), several)
+            facts = self._space, self.step, self._provenance
+            return ModelParts(initial, moves, *facts, start=self._start, slots=self.slots)
+        initial, transition = _made(table.values, pairs, self._initial, float(part.scale))
+        return ModelParts(initial, transition, self._space, self.step, self._provenance, start=self._start)
 
     def _check(self, counts: TransitionCounts) -> None:
         event = self.event
