@@ -138,7 +138,9 @@ def test_odds_and_path_losses_count_all_queries(policy):
     }
     smoothers = {query: Smoother(setting) for query, setting in settings.items()}
     rows = {query: released_rows(tables[query], spaces[query]) for query in tables}
-    told = {query: published_of(rows[query], "a", np.arange(len(tables[query])), model(spaces[query])) for query in tables}
+    told = {
+        query: published_of(rows[query], "a", np.arange(len(tables[query])), model(spaces[query])) for query in tables
+    }
     seen = likelihoods(ledger, spaces, policy)
     for one, two in itertools.islice(itertools.combinations(itertools.product(range(4), repeat=4), 2), 0, None, 977):
         paths = np.array(one), np.array(two)
