@@ -40,8 +40,8 @@ class PlanSchedule:
         self._given: list[tuple[IntArray, StepChoice | None]] = [(NO_PARTNERS, None)]
         self._plans: OrderedDict[int, Plan] = OrderedDict()
         self._lock = threading.Lock()
-        start = self._model.support_at_start
-        self._append(self._model.reach(start) if setting.options.start == "before" else start)
+        # What is possible does not depend on the slot.
+        self._append(setting.first(self._model.example_origin).prior.latent.support)
 
     def numbers(self, t: IntArray) -> IntArray:
         """The number of the plan of each step (n,), for a subject without other queries."""

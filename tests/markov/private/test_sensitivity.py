@@ -129,8 +129,11 @@ def test_transitions(neighbours, first, v, cap):
 def test_transitions_by_slots(neighbours, first, rule, cap, of_owner):
     """One table of (slot, from, to): whatever hours a person writes, each move is in one cell of it."""
     caps, slots = Caps(cap, of_owner, neighbours), dphmm.Slots.parse(rule)
-    singles = [(begin, *s) for s in sequences_up_to(cap + 1 if of_owner == 1 else cap, 2) for begin in (96, 97, 2**40)]
-    records = [(s,) for s in singles] + (list(itertools.product(singles[:12], repeat=2)) if of_owner == 2 else [])
+    singles = [(begin, *s) for s in sequences_up_to(cap + 1, 2) for begin in (96, 97, 2**40)]
+    records = [(s,) for s in singles]
+    if of_owner == 2:
+        moving = [(begin, *s) for s in itertools.product(range(2), repeat=2) for begin in (96, 97)]
+        records = [(s,) for s in moving] + list(itertools.product(moving, repeat=2))
     every = sparse.vstack([sparse.csr_array(np.ones((2, 2)))] * 2, "csr")
 
     def count(sequences, owners):
@@ -138,7 +141,10 @@ def test_transitions_by_slots(neighbours, first, rule, cap, of_owner):
         kept = kept_records([states for _, *states in sequences], 2, caps, owners)
         return masked(counts_of(kept, 2, caps, "owner", slots, steps, 3600), every, first)
 
-    assert largest(count, records, caps) == bounds(sensitivity.transitions(caps, first=first), caps)
+    most, squared = largest(count, records, caps)
+    due = bounds(sensitivity.transitions(caps, first=first), caps)
+    # Moves of one sequence may have to be in different slots, so the second bound is not always reached.
+    assert most == due[0] and squared <= due[1]
 
 
 def test_pairs_outside_the_mask_count_for_nothing():
