@@ -169,7 +169,7 @@ def test_a_private_model_is_a_function_of_the_noisy_table(rule, monkeypatch):
 
 def test_a_private_table_has_the_noise_of_one_table_without_slots():
     """The event, its scale and its epsilon are those of the pooled table; without noise it is the counts."""
-    sequences, firsts, owners = walks(2)
+    sequences, firsts, owners = walks(2, people=60)
     given = {"owners": owners, "max_sequences": 2, "bits": dphmm.ReplayBits(1)}
     slotted, event = fit_chain(sequences, 3, 2**10, 30, slots=SLOTS, step=HOUR, first_steps=firsts, **given)
     _, pooled = fit_chain(sequences, 3, 2**10, 30, step=HOUR, **given)
