@@ -113,6 +113,66 @@ def test_eight_dimensions_use_a_larger_body_and_stay_certified():
     assert all(w >= np.ptp(answers[:, j]) for j, w in enumerate(hull.widths))
 
 
+def reaches(hull, direction):
+    """The largest direction·y over the body, by a linear program over its facets."""
+    from scipy.optimize import linprog
+
+    sides = np.vstack([hull.normals, -hull.normals])
+    limits = np.concatenate([hull.offsets, hull.offsets])
+    return -linprog(-direction, A_ub=sides, b_ub=limits, bounds=(None, None)).fun
+
+
+def drawn_differences(kind, d, rng):
+    """Differences of a clique, of edges anywhere, and of edges with few and equal lengths, which share facets."""
+    if kind == "clique":
+        points = rng.integers(-4, 5, (d + 2, d))
+        return (points[:, None] - points[None]).reshape(-1, d)
+    return rng.integers(-5, 6, (2 * d, d)) if kind == "edges" else rng.integers(-1, 2, (2 * d + 2, d))
+
+
+def spanned(kind, d, seed):
+    """± differences that span d dimensions, and their hull."""
+    rng = np.random.default_rng(seed)
+    rows = np.vstack([drawn_differences(kind, d, rng), np.eye(d, dtype=np.int64)])
+    answers = np.vstack([np.zeros(d, dtype=np.int64), rows])
+    policy = dphmm.policy.from_edges([(0, i) for i in range(1, len(answers))], len(answers))
+    return rows, dphmm.sensitivity_hull(policy, answers)
+
+
+@pytest.mark.parametrize("kind", ["clique", "edges", "short"])
+@pytest.mark.parametrize("d", [4, 5, 6, 7])
+def test_bodies_of_many_dimensions_are_their_hulls_and_say_so(kind, d):
+    """A body that is its hull reaches in no direction farther than some difference."""
+    rows, hull = spanned(kind, d, d)
+    assert hull.exact and hull.certify(rows)
+    for direction in np.random.default_rng(d).integers(-9, 10, (12, d)):
+        assert reaches(hull, direction) == pytest.approx(np.abs(rows @ direction).max(), rel=1e-9)
+
+
+@pytest.mark.parametrize("d", [3, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_body_around_a_thin_hull_is_not_called_exact(d, seed):
+    """Normals are longer than what is kept exactly, and planes of floats hold corners that are on no common plane."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(-(10**6), 10**6, (2 * d, d))
+    rows[:, 0] = rows[:, 1:].sum(axis=1) + rng.integers(-2, 3, 2 * d)
+    answers = np.vstack([np.zeros(d, dtype=np.int64), rows])
+    hull = dphmm.sensitivity_hull(dphmm.policy.from_edges([(0, i) for i in range(1, 2 * d + 1)], 2 * d + 1), answers)
+    assert hull.certify(rows) and not hull.exact
+
+
+@pytest.mark.parametrize(("limit", "value"), [("_MOST_POINTS", {7: 20}), ("_MOST_FACETS", 20)])
+def test_above_six_dimensions_too_many_points_or_facets_give_a_larger_body(limit, value, monkeypatch):
+    d = 7
+    rows, hull = spanned("edges", d, 0)
+    monkeypatch.setattr(f"dphmm.sensitivity.exact_hull.{limit}", value)
+    _, larger = spanned("edges", d, 0)
+    assert hull.exact and not larger.exact and larger.certify(rows)
+    assert len(larger.normals) == d**2
+    assert max(larger.norm_fraction(row) / hull.norm_fraction(row) for row in rows) <= 1
+    assert larger.widths == hull.widths
+
+
 @given(bodies(d=2, span=2**27))
 @settings(max_examples=40)
 def test_huge_coordinates_do_not_overflow(instance):
@@ -207,7 +267,8 @@ def test_widths_of_skewed_bodies_are_found(d, thin):
             assert least <= width <= 2 * least
 
 
-def test_moment_and_volume_of_a_body_of_few_facets_are_those_of_the_box_around_it():
+def test_moment_and_volume_of_a_body_of_few_facets_are_those_of_the_box_around_it(monkeypatch):
+    monkeypatch.setattr("dphmm.sensitivity.exact_hull._MOST_POINTS", {})
     widths = [1, 2, 3, 4, 5, 6, 7]
     answers = np.vstack([np.zeros(7, dtype=np.int64), np.diag(widths)])
     hull = dphmm.sensitivity_hull(dphmm.policy.from_edges([(0, i) for i in range(1, 8)], 8), answers)
