@@ -31,9 +31,9 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 61_200,
-    "code lines of tests": 79_619,
-    "words of docs": 129_518,
+    "code lines": 62_320,
+    "code lines of tests": 80_639,
+    "words of docs": 130_028,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

@@ -61,6 +61,7 @@ MORE: Mapping[str, tuple[str, str]] = {
     "optimize": ("dphmm.cli.optimize:optimize", "A mechanism made once for a model and a policy, certified."),
     "verify": ("dphmm.cli.verify:verify", "Do plans, or a sampler, keep their promise?"),
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
+    "studio": ("dphmm.cli.studio:studio", "A page on this computer to choose a release by looking."),
     "warm": ("dphmm.cli.warm:warm", "Compile ahead, so that no command has to wait for it."),
 }
 COMMANDS: Mapping[str, tuple[str, str]] = {

@@ -87,6 +87,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "dphmm verify --samples a.csv b.csv --epsilon 1",
     ),
     "account": ("dphmm account ledger.db", "dphmm account ledger.db --subject ann"),
+    "studio": ("dphmm studio", "dphmm studio people.csv", "dphmm studio release.toml"),
     "warm": ("dphmm warm",),
     "import csv": ("dphmm import csv taxis.csv -o trajectories.parquet --user-column taxi --timezone Europe/Berlin",),
     "import geo": ("dphmm import geo phones -o trajectories.parquet --user-from file-name",),
