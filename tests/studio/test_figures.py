@@ -141,4 +141,7 @@ def test_a_backdrop_lies_where_its_degrees_are(tmp_path):
 
 def test_a_release_says_what_it_spends():
     words = written(GRID.promise, "person", 30, "people")
-    assert "2" in words and "30 people" in words and "cannot be undone" in words
+    assert words.startswith("This spends up to 2 in 8 steps of each of 30 people.") and "cannot be undone" in words
+    assert "up to 2 a day of each of 1 vessel" in written(
+        replaced(GRID, per="1d", steps="").promise, "vessel", 1, "vessels"
+    )

@@ -125,7 +125,7 @@ def test_nothing_is_released_before_figures_a_check_and_an_agreement(studio, mon
     one._checked = Checked(figures, {}, 0, 0, False)
     with pytest.raises(InvalidInput, match="agrees"):
         one.release(1, one.ask(1).word + "x")
-    assert not begun and "each of 3 people" in one.ask(1).sentence
+    assert not begun and "up to 2 in 8 steps of each of 3 people" in one.ask(1).sentence
 
 
 def test_what_is_not_advised_is_released_only_with_an_epsilon(studio):

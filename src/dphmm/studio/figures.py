@@ -35,7 +35,7 @@ from dphmm.session.setting import Setting
 from dphmm.setup.setup import Setup
 from dphmm.statement.doubt import doubt
 from dphmm.statement.release import CoveredDistance
-from dphmm.statement.sentences import all_words, block_words, by_chance, doubt_words, off, plural
+from dphmm.statement.sentences import all_words, block_words, by_chance, doubt_words, off, plural, within
 from dphmm.statement.story import after_words, stay_words
 from dphmm.statement.verdict import WARNS, verdict
 from dphmm.states.grid import Grid
@@ -354,7 +354,7 @@ class Seen:
         return Budget(
             people=own.people,
             total=total,
-            of=block_words(promise),
+            of=within(block_words(promise)),
             stays=stays,
             rows=rows,
             without=base,
@@ -431,5 +431,5 @@ def _path(points: FloatArray, *, close: bool) -> str:
 
 def written(promise: SequencePromise, noun: str, people: int, called: str) -> str:
     """What a release spends, before it is agreed to."""
-    most = f"up to {in_short(promise.exact)} {block_words(promise)}"
+    most = f"up to {in_short(promise.exact)} {within(block_words(promise))}"
     return f"This spends {most} of each of {plural(people, noun, called)}. It cannot be undone: the ledger keeps it."

@@ -39,7 +39,8 @@ from dphmm.studio.figures import FINAL, PREVIEW, Budget, Ground, Map, Seen, Stat
 DEMO, DEMO_TABLE, DEMO_PEOPLE, DEMO_DAYS = "studio-demo", "people.parquet", 30, 3
 #: Epsilon of the answer that is shown before a plan is there.
 _EPSILON = "1"
-_STAGE = re.compile(r"(data|model|policy|plan|release|estimates|population|report): dphmm ")
+_STAGES = ("data", "split", "model", "policy", "plan", "release", "estimates", "population", "report")
+_STAGE = re.compile(rf"({'|'.join(_STAGES)}): dphmm ")
 #: Stages whose errors are about public files alone; "" is before any. Before the policy the rows are looked at.
 _PUBLIC = ("", "policy", "plan")
 #: Figures of a check that have no text of the table in them.
@@ -369,8 +370,8 @@ class Studio:
                 raise InvalidInput("release", "without the word that agrees to it", "the question first")
             self._word = ""
             self.save(version)
-            stages = [one for one in ("data", "model", "policy", "plan", "release") if one != "split"]
-            stages += [one for one in ("estimates", "population", "report") if f"[{one}]" in self.file.text(self.name)]
+            text = self.file.text(self.name)
+            stages = [stage for stage in _STAGES if f"\n[{stage}]\n" in text]
             self.state, self._run = "running", Run([], stages)
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "dphmm", "run", self.name],
