@@ -72,7 +72,7 @@ def tables(
         )
 
     def smooth() -> None:
-        dphmm.smooth(made["table"], model, policy, grid, 1, **given)
+        dphmm.reconstruction.smooth(made["table"], model, policy, grid, 1, **given)
 
     made: dict[str, object] = {}
     return release, smooth

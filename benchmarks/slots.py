@@ -16,7 +16,7 @@ import argparse
 import dphmm
 from benchmarks.second_order import compare
 
-STEP, SLOTS = 600, dphmm.Slots(period="1d", width="4h", zone="Europe/Berlin")
+STEP, SLOTS = 600, dphmm.markov.Slots(period="1d", width="4h", zone="Europe/Berlin")
 
 
 def models(side: int) -> tuple[dphmm.Grid, dphmm.MarkovModel, dphmm.MarkovModel]:

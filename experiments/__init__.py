@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from dphmm import InvalidInput
+from dphmm.errors import InvalidInput
 from experiments.experiment import Experiment
 
 #: A name is its folder's, with hyphens. A new experiment is a folder and a name here.

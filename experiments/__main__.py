@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dphmm import DphmmError, InvalidInput
-
 # The bar of the commands: an experiment takes minutes.
 from dphmm._progress import shown
 
 # Boxes, lengths and durations as the commands spell them.
 from dphmm.cli.options import duration, length, parse_box
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.plot.figures import can_draw
 from experiments import NAMES, experiment
 from experiments.experiment import Own, Settings

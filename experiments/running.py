@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dphmm import InvalidInput
+from dphmm.errors import InvalidInput
 from dphmm.plot.figures import can_draw, lines, save
 
 # The package's own safe writing of files: there is no public name for it.

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dphmm import Grid, import_trajectories, load_trajectories
+from dphmm import Grid
 from dphmm.plot.figures import Figure
+from dphmm.storage import import_trajectories, load_trajectories
 from experiments.experiment import Cell, Experiment, Row, Settings, bits_of, groups, skipped
 from experiments.walks.cells import DPLS, distances, mean, name_of, policies
 from experiments.walks.releases import TRANS, UTIL, release

@@ -19,19 +19,21 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from dphmm import Grid, InvalidInput, MarkovModel, load_trajectories, synthesize
-from dphmm.evaluation import simulate_city
+from dphmm import Grid, MarkovModel
+from dphmm.errors import InvalidInput
+from dphmm.evaluation import simulate_city, synthesize
 from dphmm.markov.private import fit_chain
 
 # The true cells of rows are for whoever has them: no public name gives them.
 from dphmm.states.trajectory import true_states
+from dphmm.storage import load_trajectories
 from dphmm.types import FloatArray, IntArray
 from experiments.experiment import Cell, Experiment, Row, Settings, bits_of, groups, skipped
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dphmm import Trajectories
+    from dphmm.states import Trajectories
 
 Box: TypeAlias = tuple[float, float, float, float]
 EPSILONS = ("0.5", "1", "2")

@@ -15,11 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dphmm import Grid, InvalidInput, MarkovModel, Trajectories, load_trajectories
+from dphmm import Grid, MarkovModel
+from dphmm.errors import InvalidInput
 from dphmm.evaluation import simulate_city
 
 # What `dphmm fit` does with a table of rows: there is no public name for it.
 from dphmm.markov.trajectories import fit_trajectories, state_sequences
+from dphmm.states import Trajectories
+from dphmm.storage import load_trajectories
 from dphmm.types import FloatArray, IntArray
 from experiments.experiment import Cell, Own, Settings, skipped
 

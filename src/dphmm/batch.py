@@ -380,7 +380,7 @@ class Batch:
             return []
         stops = self.stops(rows)
         if stops and not self._although:
-            more = "dphmm.check_table() says more; although=True releases it as it is"
+            more = "dphmm.evaluation.check_table() says more; although=True releases it as it is"
             raise InvalidInput("table", stops[0].came, f"{stops[0].expected}; {more}")
         self.checked = not self._although
         return stops
@@ -849,7 +849,7 @@ def release_many(
     ----------
     table : pandas, polars or Arrow table, GeoDataFrame or `Trajectories` with ``user`` and ``lat``, ``lon`` or
         ``state``; ``t`` (timestamps with a time zone) where the model has a time step; optional ``step``. Never
-        changed. Frames of scikit-mobility, trackintel and movingpandas go through `dphmm.convert_frame` first.
+        changed. Frames of scikit-mobility, trackintel and movingpandas go through `dphmm.storage.convert_frame` first.
     model, policy, space, epsilon and the other choices : as `ReleaseSession`.
     initials : {user: where the user is publicly known to begin}, a state or N probabilities, in place of the model's
         initial distribution. Places that were taken from the table break the promise.

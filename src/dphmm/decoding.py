@@ -135,7 +135,7 @@ def smooth(
     >>> public = model, dphmm.policy.complete(2), space
     >>> rows = pandas.DataFrame({"user": ["ann", "ann"], "step": [1, 2], "state": ["home", "work"]})
     >>> released = dphmm.release_many(rows, *public, epsilon=1, bits=dphmm.ReplayBits(1), progress=False)
-    >>> list(dphmm.smooth(released, *public, progress=False).columns)
+    >>> list(dphmm.reconstruction.smooth(released, *public, progress=False).columns)
     ['user', 'step', 'smoothed_0', 'smoothed', 'probability']
 
     Source: docs/reading.md.
@@ -276,7 +276,7 @@ def event_odds(
     >>> policy = dphmm.policy.complete(3)
     >>> plan = dphmm.ReleaseSession(model, policy, space, epsilon=1).plan
     >>> row = {"user": "a", "step": 1, "z_0": 2.0, "epsilon": 1.0, "plan": plan.hash}
-    >>> told = dphmm.event_odds(pandas.DataFrame([row]), model, policy, space, [2], 1, 3)[0]
+    >>> told = dphmm.reconstruction.event_odds(pandas.DataFrame([row]), model, policy, space, [2], 1, 3)[0]
     >>> round(told.prior.probability, 3), told.posterior.probability > told.prior.probability, told.loss <= told.cost
     (0.296, True, True)
 

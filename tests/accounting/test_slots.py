@@ -16,7 +16,7 @@ from dphmm.accounting import couplable, policy_leakage, temporal_leakage
 
 HOUR, T = 3600, 3
 FAST, SLOW = [[0.55, 0.45], [0.4, 0.6]], [[0.98, 0.02], [0.05, 0.95]]
-SLOTS = dphmm.Slots(period="3h", begins=(0, "1h"))
+SLOTS = dphmm.markov.Slots(period="3h", begins=(0, "1h"))
 
 
 def model_of(first, second, start="at", initial=(0.7, 0.3)):
@@ -80,7 +80,7 @@ APART = np.array([[0.9, 0.1, 0, 0], [0, 0, 0.1, 0.9], [0, 0, 0.1, 0.9], [0, 0, 0
 
 def test_couplings_are_looked_at_in_every_slot_of_the_horizon():
     """A chain that couples at every hour but one couples for as many steps as it takes to come to that hour."""
-    slots = dphmm.Slots(period="1d", begins=(0, "5h"))
+    slots = dphmm.markov.Slots(period="1d", begins=(0, "5h"))
     line = [(0, 1), (1, 2), (2, 3)]
     model = dphmm.MarkovModel([0.25] * 4, [still(4), APART], slots=slots, step=HOUR, start="at")
     horizons = [couplable(model, np.array(line), steps).holds for steps in range(1, 9)]
@@ -93,7 +93,7 @@ def test_couplings_are_looked_at_in_every_slot_of_the_horizon():
 
 def test_policy_leakage_passes_the_sum_of_epsilons_where_an_hour_does_not_couple():
     """Three steps at night lose the sum of their epsilons, at five in the morning more."""
-    slots = dphmm.Slots(period="1d", begins=(0, "5h"))
+    slots = dphmm.markov.Slots(period="1d", begins=(0, "5h"))
     space, policy = dphmm.StateSpace([0, 1, 2, 3]), dphmm.policy.from_edges([(0, 1), (1, 2), (2, 3)], 4)
     model = dphmm.MarkovModel([0.25] * 4, [still(4), APART], slots=slots, step=HOUR, start="at")
     plan = dphmm.ReleaseSession(model, policy, space, "0.5", origin="96", bits=dphmm.ReplayBits(1)).plan

@@ -11,6 +11,7 @@ import json
 
 import pytest
 
+import dphmm
 from commands import PIPELINE, walk_rows, write_rows
 from dphmm.cli.pipeline import RECORD, Pipeline
 from dphmm.storage.ledger import open_ledger
@@ -521,3 +522,26 @@ def test_cases_are_released_under_the_names_of_the_ledger(run, tmp_path):
     assert (tmp_path / "out" / "released.parquet").read_bytes() == before
     (tmp_path / "release.toml").write_text(EVENTS.replace('"events"', '"events"\ncase-names = "kept"'))
     assert "after people were asked" in run("run", tmp_path / "release.toml", "-q", code=2).stderr
+
+
+def test_one_setting_is_that_of_the_plan_and_of_the_release(run, folder):
+    """As is a stage for invented people, who lie in the folder with their statement."""
+    planned = PIPELINE.replace(
+        "[release]\nepsilon = 0.5", "[plan]\npath-epsilon = 4\nsteps = 12\nepsilon = 2\npeople = 6\n"
+    )
+    text = f'[setting]\nconstraint = "delta=0.02"\n{planned}\n[release]\n\n[synthesize]\npeople = 3\nsteps = 4\n'
+    (folder / "release.toml").write_text(text)
+    assert stages(run("run", folder / "release.toml", "--json"))["synthesize"] == "done"
+    out = dphmm.open(folder / "out")
+    assert out.statement.choices["constraint"] == "delta=0.02" and out.folder.others() == []
+    assert {"synthetic.parquet", "synthetic.parquet.privacy.json"} <= set(out.folder.files())
+    for wrong, told in (
+        (text.replace("0.02", "0.03"), "error: [plan]: got a new question to people who were asked"),
+        (
+            text.replace("constraint", "constrain"),
+            "error: [setting] constrain: got no member of it; expected constraint?",
+        ),
+        (text.replace("[plan]", "[plan]\nstart = 'at'"), "error: [plan] start: got a member of [setting]"),
+    ):
+        (folder / "release.toml").write_text(wrong)
+        assert run("run", folder / "release.toml", code=2).stderr.startswith(told)

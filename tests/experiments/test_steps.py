@@ -38,7 +38,7 @@ def test_walks_are_of_the_file_and_models_of_the_others(rows):
     assert studies.there(settings) == [own.name] and list(studies.left_out(settings)) == []
     study = studies.study(settings, own.name)
     assert [walk.owners for walk in study.walks] == [(k,) for k in range(5)]
-    stepped, _ = dphmm.load_trajectories(rows).trajectories.resample(60)
+    stepped, _ = dphmm.storage.load_trajectories(rows).trajectories.resample(60)
     grid = study.rules.grid
     cells = grid.locate(stepped.lat, stepped.lon)
     for k, walk in enumerate(study.walks):

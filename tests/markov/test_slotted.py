@@ -24,7 +24,7 @@ from dphmm.markov.slotted import ALONE, KAPPAS
 
 HOUR, ZONE = 3600, "Europe/Berlin"
 BEGINS = (0, 2 * HOUR, 5 * HOUR)
-SLOTS = dphmm.Slots(period="1d", begins=(0, "2h", "5h"), zone=ZONE)
+SLOTS = dphmm.markov.Slots(period="1d", begins=(0, "2h", "5h"), zone=ZONE)
 #: The hour that clocks are put back in, in October 2024.
 BACK = 480_553
 
@@ -99,7 +99,7 @@ def test_a_fit_is_what_its_definition_says(seed, smoothing):
 
 
 def test_slots_by_position_count_from_the_start_of_each_sequence():
-    slots = dphmm.Slots(positions="1,2-3,4+")
+    slots = dphmm.markov.Slots(positions="1,2-3,4+")
     sequences = [[0, 1, 1, 0, 1], [1, 0], [0, 0, 1, 1]]
     model, _ = fit(sequences, 2, 1.0, slots=slots)
     table = naive_slots.counts(sequences, [[0, 1, 1, 2, 2]] * 3, 3, 2)
@@ -120,7 +120,7 @@ def test_every_slot_has_the_moves_of_all_of_them_however_rare():
 
 
 def test_one_person_leaves_nobody_to_be_left_out():
-    model, _ = fit([[0, 1, 0, 1]], 2, 1.0, slots=dphmm.Slots(positions="1,2+"))
+    model, _ = fit([[0, 1, 0, 1]], 2, 1.0, slots=dphmm.markov.Slots(positions="1,2+"))
     assert model.provenance["kappa"] == ALONE
 
 
@@ -140,7 +140,7 @@ def test_a_table_is_fitted_by_the_times_of_its_rows():
     ]
     table = pd.DataFrame(rows, columns=["user", "trip", "t", "state"])
     space = dphmm.StateSpace.labels(["a", "b", "c"])
-    found = dphmm.fit(table.drop(columns="trip"), space, step="1h", slots=SLOTS, smoothing=1.0)
+    found = dphmm.storage.fit(table.drop(columns="trip"), space, step="1h", slots=SLOTS, smoothing=1.0)
     own = [k for k in range(len(owners)) if k % 2 == 0]
     due, _ = fit(
         [sequences[k] for k in own], 3, 1.0, step=HOUR, slots=SLOTS, first_steps=[firsts[k] for k in own],
@@ -153,7 +153,7 @@ def test_a_table_is_fitted_by_the_times_of_its_rows():
 @pytest.mark.parametrize("rule", ["1d/6h Europe/Berlin", "1,2-3,4+"])
 def test_a_private_model_is_a_function_of_the_noisy_table(rule, monkeypatch):
     """Two data sets whose noisy tables are made the same have the same model and provenance."""
-    slots, models = dphmm.Slots.parse(rule), []
+    slots, models = dphmm.markov.Slots.parse(rule), []
     fixed = np.random.default_rng(3).normal(3, 8, size=slots.n * 9 + 3)
     monkeypatch.setattr(
         "dphmm.markov.private.planned.release",
@@ -193,7 +193,9 @@ def test_times_without_a_slot_are_not_refused_with_privacy():
 
 
 def test_counts_of_other_slots_are_refused():
-    planned = PlannedFit(2, 1, Caps(3), "sequence", slots=dphmm.Slots(positions="1,2+"), bits=dphmm.ReplayBits(1))
+    planned = PlannedFit(
+        2, 1, Caps(3), "sequence", slots=dphmm.markov.Slots(positions="1,2+"), bits=dphmm.ReplayBits(1)
+    )
     with pytest.raises(InvalidInput, match="counts"):
         planned.learned(count_transitions([[0, 1, 1]], 2, 3))
     assert planned.settings != PlannedFit(2, 1, Caps(3), "sequence", bits=dphmm.ReplayBits(1)).settings

@@ -43,7 +43,7 @@ def test_company_changes_nobody(seed, smallest, kind, monkeypatch):
         model = model.with_jump(0.1)
     elif kind == "slots":
         # Hours are even, odd and odd; people begin at hours of their own.
-        slots = dphmm.Slots(period="3h", begins=(0, "1h"))
+        slots = dphmm.markov.Slots(period="3h", begins=(0, "1h"))
         model = dphmm.MarkovModel(model.initial, [model.matrix, other.matrix], slots=slots, step=3600)
         people = [one._replace(jump=None, t=3 + k) for k, one in enumerate(people)]
     asked = {"marginals": True, "entered": True}

@@ -231,9 +231,9 @@ def test_more_draws_use_new_words():
 
 
 SPACE = dphmm.StateSpace([[0.0], [1.0], [3.0]])
-HULL = dphmm.sensitivity_hull(dphmm.policy.complete(3), SPACE)
-POINT = dphmm.sensitivity_hull(dphmm.policy.from_edges([], 3), SPACE)
-PLANE = dphmm.sensitivity_hull(dphmm.policy.complete(3), np.array([[0, 0], [1, 0], [0, 1]]))
+HULL = dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(3), SPACE)
+POINT = dphmm.sensitivity.sensitivity_hull(dphmm.policy.from_edges([], 3), SPACE)
+PLANE = dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(3), np.array([[0, 0], [1, 0], [0, 1]]))
 ONE = [kind(HULL, 1) for kind in (DiscreteKNorm, Staircase, KNorm, Laplace)] + [Constant(POINT, 1)]
 
 

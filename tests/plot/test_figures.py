@@ -116,7 +116,7 @@ GRID = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=300.0)
 def test_without_axes_there_is_a_new_figure():
     from matplotlib import pyplot
 
-    made = dphmm.plot.hull(dphmm.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID))
+    made = dphmm.plot.hull(dphmm.sensitivity.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID))
     assert isinstance(made, Axes)
     pyplot.close(made.figure)
 
@@ -136,7 +136,7 @@ print('matplotlib' in sys.modules)
 def test_without_matplotlib_there_is_a_hint(monkeypatch):
     monkeypatch.setattr(figures, "find_spec", lambda name: None)
     with pytest.raises(InvalidInput, match=r"dphmm\[plot\]"):
-        dphmm.plot.hull(dphmm.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID))
+        dphmm.plot.hull(dphmm.sensitivity.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID))
 
 
 def test_a_long_title_has_as_many_lines_as_the_axes_need(ax):

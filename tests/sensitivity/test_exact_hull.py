@@ -65,7 +65,7 @@ def test_a_joggled_proposal_still_covers_every_difference(d, seed, monkeypatch):
     monkeypatch.setattr(scipy.spatial, "ConvexHull", joggled)
     rng = np.random.default_rng(seed)
     answers = rng.integers(-(10**6), 10**6, (9, 1)) * rng.integers(1, 5, d) + rng.integers(-1, 2, (9, d))
-    hull = dphmm.sensitivity_hull(dphmm.policy.complete(9), answers)
+    hull = dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(9), answers)
     assert told
     assert hull.rank == d
     assert hull.certify((answers[:, None] - answers[None]).reshape(-1, d))

@@ -161,10 +161,10 @@ def test_no_belief_model_excludes_a_released_answer(name, monkeypatch):
 
 def test_the_plan_model_itself_reads_as_if_there_were_none():
     released, model, policy, space = released_table()
-    plain = dphmm.smooth(released, model, policy, space, progress=False)
-    same = dphmm.smooth(released, model, policy, space, believe=model, progress=False)
+    plain = dphmm.reconstruction.smooth(released, model, policy, space, progress=False)
+    same = dphmm.reconstruction.smooth(released, model, policy, space, believe=model, progress=False)
     other = dphmm.MarkovModel([0.1, 0.1, 0.8], 0.1 + 0.7 * np.eye(3), start="at", space=space)
-    different = dphmm.smooth(released, model, policy, space, believe=other, progress=False)
+    different = dphmm.reconstruction.smooth(released, model, policy, space, believe=other, progress=False)
     assert plain.equals(same) and not plain.equals(different)
     assert list(plain.columns) == list(different.columns)
 

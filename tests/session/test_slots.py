@@ -46,7 +46,7 @@ def model_of(seed=0, secrets=None, **facts):
     weights = moves * rng.random((3, n, n)) ** 3 + 1e-9 * moves
     matrices = list(weights / weights.sum(axis=2, keepdims=True))
     initial = rng.dirichlet(np.ones(n))
-    slots = dphmm.Slots(period="1d", begins=("0h", "2h", "210min"), zone=ZONE)
+    slots = dphmm.markov.Slots(period="1d", begins=("0h", "2h", "210min"), zone=ZONE)
     return dphmm.MarkovModel(initial, matrices, slots=slots, step=STEP, secrets=secrets, **facts)
 
 
@@ -91,7 +91,9 @@ def test_beliefs_plan_sets_and_smoothed_steps_are_those_of_all_paths(constraint,
         moment = pd.Timestamp((first + t) * STEP, unit="s", tz="UTC")
         rows.append(("a", moment, t + 1, *release.z.astype(float).tolist(), 2.0, release.plan_hash))
     table = pd.DataFrame(rows, columns=["user", "t", "step", "z_0", "z_1", "epsilon", "plan"])
-    smoothed = dphmm.smooth(table, model, POLICY, SPACE, 2, constraint=constraint, marginals=True, path=True)
+    smoothed = dphmm.reconstruction.smooth(
+        table, model, POLICY, SPACE, 2, constraint=constraint, marginals=True, path=True
+    )
     for row, t in enumerate((0, 1, 3)):
         due = naive_slots.masses(chain, slots, t, STEPS, likelihoods)
         assert np.allclose(smoothed.marginals[row], due, rtol=0, atol=1e-10)

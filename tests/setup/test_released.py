@@ -95,3 +95,26 @@ def test_rows_that_were_released_elsewhere_have_a_folder_of_their_own(out, tmp_p
     assert written.rows.equals(released.rows) and not written.check().convicted
     with pytest.raises(InvalidInput, match="which has a release"):
         dphmm.Released.write(tmp_path / "copy", released.rows, released.statement, public)
+
+
+def test_what_a_reader_finds_is_not_told_of_rows_with_a_hole(tmp_path):
+    """A plan's invented people have a row at every step; whoever has not is told by the report."""
+    table = pd.DataFrame({"user": "u", "step": [*range(1, 9)], "state": "a"})
+    plan = SETUP.plan(4, per=4, epsilon=2, people=20, progress=False)
+    whole = plan.release(table, tmp_path / "whole", progress=False)
+    holed = plan.release(table[table["step"] != 4], tmp_path / "holed", ledger=tmp_path / "other.db", progress=False)
+    assert whole.document()["found"] is not None and holed.document()["found"] is None
+
+
+def test_a_moment_is_one_row_and_its_map(tmp_path):
+    setup = dphmm.Setup.grid((13.30, 52.48, 13.34, 52.51), cell="500m", step="1h", max_speed="20km/h", covers="1km")
+    times = pd.date_range("2024-05-06T08:00Z", periods=6, freq="h")
+    table = pd.DataFrame({"user": "anna", "t": times, "lat": 52.49, "lon": 13.31})
+    out = setup.plan(epsilon=1).release(table, tmp_path / "out", bits=dphmm.ReplayBits(5), progress=False)
+    moment, row = out.at("anna", "10:00"), out.rows.iloc[2]
+    assert (moment.number, moment.row["z_0"]) == (2, row["z_0"]) and repr(moment).startswith("anna, ")
+    assert out.at("anna", "2024-05-06T10:00Z").row == moment.row == out.at("anna", int(row["step"])).row
+    assert moment.map().rows[0][0] == "published answer"
+    for person, at, field in (("eve", "10:00", "person"), ("anna", "10:30", "moment"), ("anna", "soon", "moment")):
+        with pytest.raises(InvalidInput, match=f"^{field}: got "):
+            out.at(person, at)

@@ -382,7 +382,7 @@ def release_preview(batch: Batch, rows: Trajectories | VisitTable) -> dict[str, 
     >>> from dphmm.batch import Batch
     >>> space = dphmm.StateSpace.categories(["a", "b"])
     >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], space=space)
-    >>> rows = dphmm.Trajectories.from_labels(["ann", "ann", "ben"], state=["a", "b", "a"])
+    >>> rows = dphmm.states.Trajectories.from_labels(["ann", "ann", "ben"], state=["a", "b", "a"])
     >>> told = release_preview(Batch(model, dphmm.policy.complete(2), space, 1), rows)
     >>> told["would_release"], told["subjects"], told["largest_epsilon_sum"]
     (3, 2, '2')

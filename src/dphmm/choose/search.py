@@ -206,9 +206,9 @@ def search(
 
     The total of the promise is tried, with a quarter, half and twice of it; of each the schedule of least error among
     those whose answers leave the doubt that is asked for. ``options``: hours, epsilon, people, seed, as for
-    `dphmm.plan`.
+    `dphmm.choose.plan`.
 
-    Raises InvalidInput as `dphmm.plan`, and Refused where every policy is refused.
+    Raises InvalidInput as `dphmm.choose.plan`, and Refused where every policy is refused.
 
     Examples
     --------

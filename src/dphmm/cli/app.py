@@ -255,7 +255,9 @@ def app() -> None:
     statement beside every released file.
 
     Every command may take --json (one JSON object on standard output), -q (no progress and no summary; warnings stay)
-    and, where it writes a file, --force (replace it). -h of a command has what most days need, --help-all the rest.
+    and, where it writes a file, --force (replace it). Those that read people take --spelling same or exact: different
+    spellings of a name are one person (the default), or several; a ledger keeps the rule. -h of a command has what
+    most days need, --help-all the rest.
 
     Exit codes: 0 done; 1 refused by the promise; 2 bad input; 3 done, but rows were set aside; 4 the ledger
     is in use; 130 interrupted; 141 nobody reads the output any more; 143 terminated.

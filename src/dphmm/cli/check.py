@@ -28,9 +28,10 @@ from dphmm.cli.options import loaded_model, messages, spelling_of
 from dphmm.cli.pipeline import LEDGER, MODEL, PEOPLE, Pipeline, run_stage
 from dphmm.cli.plan import plan
 from dphmm.cli.release import read_rows, release
-from dphmm.cli.release_job import Job, asked_promise, check_asked, kept_ledger
+from dphmm.cli.release_job import Job, asked_promise, check_asked
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.setup.releasing import kept_ledger
 from dphmm.storage.inputs import checked_input
 from dphmm.storage.models import save_model
 from dphmm.storage.private_tables import rejected_path

@@ -67,7 +67,7 @@ def one_line(text: str) -> str:
 _FIELDS = {
     **{name: f"--{name}" for name in (
         "answer", "constraint", "delimiter", "epsilon", "hours", "mechanism", "noun", "people", "per", "protection",
-        "query", "reserve", "smoothing", "start", "steps", "timezone", "window", "zone",
+        "query", "reserve", "smoothing", "spelling", "start", "steps", "timezone", "window", "zone",
     )},
     **{side: f"--bbox {side}" for side in ("west", "south", "east", "north")},
     **{f"target_{name}": f"--target-{name}" for name in ("error", "doubt", "stay")},

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dphmm.markov.model import MarkovModel
-    from dphmm.reconstruction.population import Population
+    from dphmm.reconstruction.aggregates import Population
     from dphmm.reconstruction.shares import Share
     from dphmm.session.odds import EventOdds
     from dphmm.states.space import StateSpace
@@ -446,7 +446,9 @@ def _itself(given: Mapping[str, Any], console: Console) -> int:
     states = None
     if given["plans"] is not None:
         if place is None:
-            raise InvalidInput("--plans", given["plans"], "OUT a folder, whose model has the states; or dphmm.read")
+            raise InvalidInput(
+                "--plans", given["plans"], "OUT a folder, whose model has the states; or dphmm.audit.read"
+            )
         states = loaded_model(str(place.path / MODEL))[1]
     asked = {name: given[name] for name in ("plans", "prior", "coverage")}
     found = read_released(table, states=states, **asked)

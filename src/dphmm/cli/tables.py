@@ -17,7 +17,6 @@ from dphmm.cli.help import CONTEXT, Command, Kinds
 from dphmm.cli.options import (
     ONE_OF_MANY,
     F,
-    check_spelling,
     duration,
     force,
     messages,
@@ -28,6 +27,7 @@ from dphmm.cli.options import (
     spelling_of,
 )
 from dphmm.errors import InvalidInput
+from dphmm.setup.releasing import check_spelling
 from dphmm.statement.files import changed_words, copy_release, load_statement, statement_path
 from dphmm.storage.case_names import names_path
 from dphmm.storage.fits import split_file

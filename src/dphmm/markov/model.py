@@ -792,7 +792,7 @@ def _matrices(given: Any, slots: Slots | None) -> list[Stochastic]:
     if slots is None:
         return [stochastic_matrix(given)]
     if not isinstance(slots, Slots):
-        raise InvalidInput("slots", type(slots).__name__, "a dphmm.Slots")
+        raise InvalidInput("slots", type(slots).__name__, "a dphmm.markov.Slots")
     several = list(given) if isinstance(given, (list, tuple)) or getattr(given, "ndim", 2) == 3 else [given]
     if len(several) != slots.n:
         raise InvalidInput("transition", f"{len(several)} matrices", f"a list of {slots.n}, one for each slot")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from dphmm.accounting.budget import float_above
 from dphmm.accounting.clock import seconds_ahead
 from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.promise import Schedule, SequencePromise
+from dphmm.audit.attacks.truth import answer_of, begins_of, truth_of
 from dphmm.audit.check import require_confirmed
 from dphmm.audit.released import ReleasedFile
 from dphmm.audit.replay import number_of
@@ -89,6 +90,66 @@ class TrueRows:
     places: FloatArray
     outside: BoolArray
     simulated: bool = False
+
+
+class ReportChoices(TypedDict, total=False):
+    """What a reader may choose of a report.
+
+    users : whom to look at, in this order. truth : trajectories as they were released, a file or a table: the report is
+    then for the data owner alone. title : the page's heading. backdrop : a public map to lie under the page's.
+    """
+
+    users: Sequence[str]
+    truth: Any
+    title: str
+    backdrop: Backdrop | None
+
+
+def confirmed_report(
+    table: Path,
+    file: ReleasedFile,
+    made: Made,
+    policy: PolicyGraph | None,
+    *,
+    ledger: Ledger | None = None,
+    plan: SchedulePlan | None = None,
+    believe: MarkovModel | None = None,
+    notes: Sequence[str] = (),
+    progress: Progress | None = None,
+    stage: Callable[[str], None] | None = None,
+    **choices: Unpack[ReportChoices],
+) -> ReleaseReport:
+    """The report of a released table whose statement is confirmed by what it was made with.
+
+    ``ledger``: counts what was spent over all files and queries. Raises InvalidInput for a title that no name could be,
+    for a statement that says something else, and as `release_report`.
+    """
+    title = choices.get("title", "What was released")
+    checked_title(title)
+    public = (made.model, made.space)
+    statement, left = require_confirmed(made.statement, table, file, *public, policy, made.subjects, ledger)
+    truth = choices.get("truth")
+    if truth is not None and not isinstance(truth, TrueRows):
+        query = statement.query
+        begins, rule = begins_of(ledger, query, file), answer_of(ledger, query, file, statement)
+        known = truth_of(file, truth, *public, begins, rule)
+        truth = TrueRows(known.answers, known.outside)
+    return release_report(
+        title,
+        # A file's name is somebody else's text, which may turn what stands around it about.
+        "".join(c if c.isprintable() else ascii(c)[1:-1] for c in table.name),
+        file,
+        replace(made, statement=statement),
+        users=choices.get("users", ()),
+        ledger=ledger,
+        truth=truth,
+        plan=plan,
+        believe=believe,
+        backdrop=choices.get("backdrop"),
+        notes=[*notes, *(f"Not compared: {one}." for one in left)],
+        progress=progress,
+        stage=stage,
+    )
 
 
 def release_report(
@@ -209,14 +270,11 @@ def read_report(
     model: MarkovModel,
     policy: PolicyGraph | None = None,
     *,
-    title: str = "What was released",
-    users: Sequence[str] = (),
-    truth: Any = None,
-    backdrop: Backdrop | None = None,
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
     plan: SchedulePlan | None = None,
     progress: bool | Progress = True,
+    **choices: Unpack[ReportChoices],
 ) -> ReleaseReport:
     """The report of a released file with its privacy statement beside it, for notebooks and `write_report`.
 
@@ -224,11 +282,10 @@ def read_report(
     ----------
     released : the file that ``dphmm release`` or `release_many` wrote.
     model, policy : those of the release; without a policy nothing is smoothed.
-    users : whom to look at, in this order.
-    truth : trajectories as they were released, a file or a table: the report is then for the data owner alone.
     initials, step_choices : those of the release, as `release_many` takes them.
     plan : the one that it was released by, as `read_plan` gives it: what other totals would give is then told too.
     progress : a bar on a terminal, or a function that is called with (done, total).
+    choices : users, truth, title, backdrop, as `ReportChoices` has them.
 
     Raises
     ------
@@ -237,18 +294,15 @@ def read_report(
 
     Examples
     --------
-    ``report = dphmm.read_report("released.parquet", dphmm.load_model("model.npz"), dphmm.load_policy("policy.json"))``;
-    then ``dphmm.write_report("report.html", report)``. In a notebook the report is shown as it is.
+    ``report = dphmm.report.read_report("released.parquet", model, policy)`` with a ``model`` and a ``policy`` as
+    `dphmm.storage` loads them; then ``dphmm.report.write_report("report.html", report)``. A notebook shows the report.
 
     Source: docs/report.md.
     """
-    from dphmm.audit.attacks.truth import truth_of
-
     if not isinstance(released, (str, os.PathLike)):
         expected = "the path of a released file, which has its privacy statement beside it"
         raise InvalidInput("released", f"a {type(released).__name__}", expected)
     path, space = Path(released), model.space
-    checked_title(title)
     if space is None:
         raise InvalidInput("model", "one without states", "a model with its space, as load_model reads it")
     statement = load_statement(path)
@@ -262,21 +316,9 @@ def read_report(
         setting = Setting.read(statement.choices | varies, model, policy, space, policies=chosen)
         subjects = Subjects(setting, initials, step_choices)
         statement.check_subjects(subjects)
-    statement = require_confirmed(statement, path, file, model, space, policy, subjects)[0]
-    known = None if truth is None else truth_of(file, truth, model, space, None, member(statement, "answer"))
-    with shown(progress, "report") as told:
-        return release_report(
-            title,
-            # A file's name is somebody else's text, which may turn what stands around it about.
-            "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.name),
-            file,
-            Made(model, space, statement, subjects),
-            users=users,
-            truth=None if known is None else TrueRows(known.answers, known.outside),
-            plan=plan,
-            backdrop=backdrop,
-            progress=told,
-        )
+    made = Made(model, space, statement, subjects)
+    with shown(progress, "report") as report:
+        return confirmed_report(path, file, made, policy, plan=plan, progress=report, **choices)
 
 
 def _some_shown(count: int, wanted: Sequence[str], every: str, users: Sequence[str], total: int, called: str) -> str:

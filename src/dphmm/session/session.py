@@ -189,13 +189,13 @@ class ReleaseSession:
     def posterior(self) -> Belief | None:
         """The public belief after the last step, given the answers of this query; None before the first.
 
-        What the subject's other queries answered is not in it: `dphmm.joint_belief` knows the answers of all of them.
+        What the subject's other queries answered is not in it: `joint_belief` knows the answers of all of them.
         """
         with self._turn:
             return self._reader[1].posterior if self._position.t > 1 else None
 
     def estimate(self, loss: str = "squared") -> Estimate:
-        """The best guess about the last step, given the answers so far; `dphmm.smooth` has those of earlier steps.
+        """The best guess about the last step, given the answers so far; `smooth` has those of earlier steps.
 
         ``loss``: what it minimises, "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state); of
         labels it is the likeliest state whatever the loss. Raises InvalidInput for another loss, and before step 1.

@@ -363,7 +363,7 @@ def as_kept(own: SessionHeader, stored: Mapping[str, str]) -> SessionHeader:
 def epsilon_of_schedule(epsilon: Exact | None, schedule: Schedule) -> Exact:
     """The epsilon of a schedule's releases; raises InvalidInput where another one is given beside it."""
     if not isinstance(schedule, Schedule):
-        expected = "a dphmm.Schedule, as dphmm.plan(...).schedule; nothing for every step"
+        expected = "a dphmm.accounting.Schedule, as dphmm.choose.plan(...).schedule; nothing for every step"
         raise InvalidInput("schedule", type(schedule).__name__, expected)
     if epsilon is not None and exact_epsilon(epsilon) != schedule.exact:
         raise InvalidInput("epsilon", str(epsilon), f"{shown(schedule.exact)}, the epsilon of the schedule")

@@ -571,7 +571,7 @@ def joint_belief(
     >>> for query in ("first", "second"):
     ...     session = dphmm.ReleaseSession(model, dphmm.policy.complete(2), space, 1, query=query, **given)
     ...     _ = session.release("home")
-    >>> both = dphmm.joint_belief(ledger, "a", model, dphmm.policy.complete(2), space)
+    >>> both = dphmm.session.joint_belief(ledger, "a", model, dphmm.policy.complete(2), space)
     >>> round(float(session.posterior.probability.max()), 3), round(float(both.probability.max()), 3)
     (0.731, 0.881)
 

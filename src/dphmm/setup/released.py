@@ -5,12 +5,13 @@ Nothing here is drawn or spent: it is made of what was published and of public d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -43,8 +44,10 @@ if TYPE_CHECKING:
     from dphmm.choose.schedule_plan import SchedulePlan
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
-    from dphmm.reconstruction.population import Population
-    from dphmm.report.content import Backdrop, ReleaseReport
+    from dphmm.reconstruction.aggregates import Population
+    from dphmm.report.assembling import ReportChoices
+    from dphmm.report.content import ReleaseReport
+    from dphmm.report.svg import Figure
     from dphmm.session.odds import EventOdds
     from dphmm.session.own_places import OwnPlaces
     from dphmm.session.smoothing import SmoothedSteps
@@ -204,7 +207,6 @@ class Released:
             statement.promise,
             statement.asking,
             None if self.plan is None else found_in(file, self.plan, self.model.step),
-            missing="report() computes it for these rows",
             all_possible=setting.excludes_no_state,
             answered=len(asked),
         )
@@ -223,7 +225,7 @@ class Released:
     ) -> tuple[SmoothedSteps, OwnPlaces | None]:
         """What all answers of each person, and those of other releases ``beside``, say of each row; their own places.
 
-        ``believe``: another model, with which they are read. Raises as `dphmm.smooth`.
+        ``believe``: another model, with which they are read. Raises as `dphmm.reconstruction.smooth`.
         """
         from dphmm.decoding import own_places_of, smooth_rows
 
@@ -252,7 +254,7 @@ class Released:
 
         ``beside`` : other releases about the same people, whose answers count too. ``path``: also the likeliest path.
         ``own_places``: learn the places that each person returns to, where that helps. ``believe``: a model to read
-        with in place of the plan model. Raises as `dphmm.smooth`, which says what the columns are.
+        with in place of the plan model. Raises as `dphmm.reconstruction.smooth`, which says what the columns are.
         """
         from dphmm.storage.released import smoothed_table
 
@@ -260,6 +262,34 @@ class Released:
             steps, _ = self.smoothed(beside=beside, path=path, own_places=own_places, believe=believe, progress=report)
         table: pd.DataFrame = smoothed_table(self.answers, steps, self.space).to_pandas()
         return table
+
+    def at(self, person: str, moment: int | str) -> Moment:
+        """What was answered about a person at a moment: a number of a step, "14:00" (UTC), or a time.
+
+        Of several days "14:00" is the first that has a row then. Raises InvalidInput for a person or a moment without a
+        row.
+
+        Examples
+        --------
+        ``dphmm.open("out/").at("anna", "14:00").map()`` draws the answer, and where a reader believes her to be.
+        """
+        import pandas as pd
+
+        rows = self.rows
+        own = rows[rows["user"] == person].reset_index(drop=True)
+        if not len(own):
+            raise InvalidInput("person", repr(person), f"one who was released, such as {rows['user'].iloc[0]!r}")
+        if isinstance(moment, int) or "t" not in own.columns:
+            there = own["step"].astype(str) == str(moment)
+        else:
+            times = pd.to_datetime(own["t"], utc=True)
+            is_clock = re.fullmatch("[0-9]{2}:[0-9]{2}", moment) is not None
+            there = times.dt.strftime("%H:%M") == moment if is_clock else times == _utc(moment)
+        if not there.any():
+            known = own["t"].iloc[0] if "t" in own.columns else own["step"].iloc[0]
+            raise InvalidInput("moment", repr(moment), f"one of a row of {person}, such as {known}")
+        row = {str(name): value for name, value in own[there].iloc[0].items()}
+        return Moment(self, person, int(there.to_numpy().argmax()), row)
 
     def population(
         self,
@@ -273,9 +303,9 @@ class Released:
     ) -> Population:
         """The shares of people in regions, with intervals, for all times, each "day", or "hour-of-day".
 
-        ``believe``: another model, from which the likeliest density and flows start. Raises as `dphmm.population`.
+        ``believe``: another model, from which the likeliest density and flows start. Raises as `population`.
         """
-        from dphmm.reconstruction.population import population_of_rows
+        from dphmm.reconstruction.aggregates import population_of_rows
         from dphmm.reconstruction.regions import checked_regions
 
         asking = self.statement.asking
@@ -306,7 +336,7 @@ class Released:
     ) -> list[EventOdds]:
         """How the answers changed the odds that somebody was in states of these names, at the steps first to last.
 
-        Raises as `dphmm.event_odds`, and InvalidInput for a name of no state.
+        Raises as `dphmm.reconstruction.event_odds`, and InvalidInput for a name of no state.
         """
         from dphmm.decoding import odds_of_rows
 
@@ -321,56 +351,44 @@ class Released:
     def read_report(
         self,
         *,
-        users: Sequence[str] = (),
-        truth: Any = None,
-        title: str = "What was released",
-        backdrop: Backdrop | None = None,
         ledger: Ledger | None = None,
         believe: MarkovModel | None = None,
         progress: bool | Progress = True,
         stage: Callable[[str], None] | None = None,
+        **choices: Unpack[ReportChoices],
     ) -> ReleaseReport:
         """The report, as it is shown in a notebook; with the ``truth`` for the owner alone.
 
-        ``ledger`` : counts what was spent over all files and queries. ``backdrop``: a public map under the page's.
-        ``believe``: a model to read with in place of the plan model; the page says so.
-        Raises as `dphmm.report.read_report`.
+        ``ledger`` : counts what was spent over all files and queries. ``believe``: a model to read with in place of the
+        plan model; the page says so. ``choices`` and errors are those of `dphmm.report.read_report`.
         """
-        from dphmm.audit.attacks.truth import answer_of, begins_of, truth_of
-        from dphmm.audit.check import require_confirmed
-        from dphmm.report.assembling import TrueRows, release_report
+        from dphmm.report.assembling import confirmed_report
         from dphmm.report.content import Made
 
-        table, public = self.folder.table, (self.model, self.space)
-        file = ReleasedFile.read(table, self.space)
-        statement, left = require_confirmed(self.statement, table, file, *public, self.policy, self.subjects, ledger)
+        table = self.folder.table
         notes = [f"{table.name} was changed since its privacy statement was written."] * (self.changed is not None)
-        notes += [f"Not compared: {one}." for one in left]
-        true = None
-        if isinstance(truth, TrueRows):
-            true = truth
-        elif truth is not None:
-            begins = begins_of(ledger, statement.query, file)
-            known = truth_of(file, truth, *public, begins, answer_of(ledger, statement.query, file, statement))
-            true = TrueRows(known.answers, known.outside)
+        file, made = ReleasedFile.read(table, self.space), Made(self.model, self.space, self.statement, self.subjects)
         with shown(progress, "report") as report:
-            return release_report(
-                title,
-                table.name,
-                file,
-                Made(*public, statement, self.subjects),
-                users=users,
+            return confirmed_report(
+                *(table, file, made, self.policy),
                 ledger=ledger,
-                truth=true,
                 plan=self.plan,
-                backdrop=backdrop,
                 notes=notes,
                 believe=believe,
                 progress=report,
                 stage=stage,
+                **choices,
             )
 
-    def report(self, path: PathLike | None = None, *, progress: bool | Progress = True, **choices: Any) -> Path:
+    def report(
+        self,
+        path: PathLike | None = None,
+        *,
+        ledger: Ledger | None = None,
+        believe: MarkovModel | None = None,
+        progress: bool | Progress = True,
+        **choices: Unpack[ReportChoices],
+    ) -> Path:
         """Write the report as one page, and return its path: by default report.html in the folder.
 
         With a ``truth`` it is for the owner alone, and lies in the owner's folder. ``choices`` and errors are those of
@@ -378,7 +396,7 @@ class Released:
         """
         from dphmm.report.page import write_report
 
-        made = self.read_report(progress=progress, **choices)
+        made = self.read_report(ledger=ledger, believe=believe, progress=progress, **choices)
         if path is not None:
             return write_report(path, made)
         return self.written_report(made)
@@ -440,6 +458,50 @@ class Released:
 
     def _repr_html_(self) -> str:
         return html_lines(f"{label:<14} {line}" for label, line in self.story.rows())
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A row of a release: what was answered about a ``person`` then.
+
+    ``number``: of the row among the person's, from 0. ``row``: its columns; without an answer its plan is None.
+    """
+
+    released: Released
+    person: str
+    number: int
+    row: Mapping[str, Any]
+
+    def map(self) -> Figure:
+        """The map of the moment: the published answer, and where a reader of all answers believes the person to be.
+
+        Raises InvalidInput for answers that are not in the plane.
+        """
+        from dphmm.report.figures import belief
+
+        report = self.released.read_report(users=[self.person], progress=False)
+        shown = next((one for one in report.persons if one.name == self.person), None)
+        figure = None if shown is None else belief(report, shown, self.number)
+        if figure is None:
+            expected = "answers on a map, or of two numbers"
+            raise InvalidInput("released", f"answers of kind {self.released.space.kind}", expected)
+        return figure
+
+    def __repr__(self) -> str:
+        when = self.row.get("t", f"step {self.row['step']}")
+        answer = [f"{name} {value}" for name, value in self.row.items() if name.startswith("z")]
+        asked = self.row["plan"] is not None
+        return f"{self.person}, {when}: {', '.join(answer) if asked else 'no answer'}"
+
+
+def _utc(moment: str) -> Any:
+    import pandas as pd
+
+    try:
+        stamp = pd.Timestamp(moment)
+    except ValueError:
+        raise InvalidInput("moment", repr(moment), 'a step, "14:00", or a time, 2024-05-06T14:00Z') from None
+    return stamp.tz_localize("UTC") if stamp.tzinfo is None else stamp.tz_convert("UTC")
 
 
 def found_in(file: ReleasedFile, planned: SchedulePlan, step: int | None) -> Found | None:

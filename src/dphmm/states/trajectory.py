@@ -291,7 +291,7 @@ class Trajectories:
         return frame
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """What makes an Arrow table of these wherever one is taken: by `dphmm.fit`, and by polars and pandas too."""
+        """What makes an Arrow table of these wherever one is taken: by `fit`, and by polars and pandas too."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:

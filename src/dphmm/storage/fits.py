@@ -112,10 +112,10 @@ def fit(
     --------
     >>> import dphmm, pandas as pd
     >>> rows = pd.DataFrame({"user": ["ann"] * 4, "step": range(4), "state": ["a", "b", "a", "a"]})
-    >>> model = dphmm.fit(rows, dphmm.StateSpace.labels(["a", "b"]))
+    >>> model = dphmm.storage.fit(rows, dphmm.StateSpace.labels(["a", "b"]))
     >>> model.n_states, model.provenance["private"]
     (2, False)
-    >>> learned = dphmm.fit(rows, model.space, epsilon=1, max_length=10, bits=dphmm.ReplayBits(1))
+    >>> learned = dphmm.storage.fit(rows, model.space, epsilon=1, max_length=10, bits=dphmm.ReplayBits(1))
     >>> learned.provenance["privacy"]["unit"]
     'owner'
 
@@ -180,7 +180,8 @@ def forecast_fit(
     --------
     >>> import dphmm, pandas as pd
     >>> rows = pd.DataFrame({"user": ["ann"] * 4, "step": range(4), "state": ["a", "b", "a", "a"]})
-    >>> found = dphmm.forecast_fit(rows, dphmm.StateSpace.labels(["a", "b"]), epsilon=1, max_length=10, about=50)
+    >>> states = dphmm.StateSpace.labels(["a", "b"])
+    >>> found = dphmm.storage.forecast_fit(rows, states, epsilon=1, max_length=10, about=50)
     >>> [(noise.part.name, str(noise.part.scale), round(noise.share, 2)) for noise in found.noise]
     [('transitions and starts', '10', 0.2)]
     """

@@ -310,7 +310,7 @@ class Seen:
     def budgets(self, people: int, progress: Progress) -> Iterator[tuple[Budget, SchedulePlan]]:
         """What the budget and those that it is compared with buy, again and again: the own first, then beside others.
 
-        Raises InvalidInput and Unprotectable as `dphmm.plan`, and whatever ``progress`` raises.
+        Raises InvalidInput and Unprotectable as `dphmm.choose.plan`, and whatever ``progress`` raises.
         """
         setup, draft = self.setup, self.draft
         promise = draft.promise

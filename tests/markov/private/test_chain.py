@@ -131,7 +131,7 @@ def test_the_order_of_people_changes_nothing():
 class TestProvenance:
     def test_it_has_the_event_and_nothing_of_the_data(self):
         many = [[0, 1] for _ in range(31415)]
-        model, event = fit(many, bits=dphmm.SystemBits(), source="sessions.csv")
+        model, event = fit(many, bits=dphmm.samplers.SystemBits(), source="sessions.csv")
         told = model.provenance
         assert told["private"] is True and told["source"] == "sessions.csv"
         assert event_from(told["privacy"]) == event
@@ -155,9 +155,9 @@ class TestProvenance:
         assert dphmm.MarkovModel.fit_private(DATA, 3, 1.0, 4).provenance["private"] is True
 
     def test_it_survives_a_file(self, tmp_path):
-        model, event = fit(bits=dphmm.SystemBits(), space=dphmm.StateSpace([[0], [1], [2]]))
-        dphmm.save_model(model, tmp_path / "m.npz")
-        back = dphmm.load_model(tmp_path / "m.npz")
+        model, event = fit(bits=dphmm.samplers.SystemBits(), space=dphmm.StateSpace([[0], [1], [2]]))
+        dphmm.storage.save_model(model, tmp_path / "m.npz")
+        back = dphmm.storage.load_model(tmp_path / "m.npz")
         assert event_from(back.provenance["privacy"]) == event
 
 

@@ -128,7 +128,7 @@ def test_transitions(neighbours, first, v, cap):
 @pytest.mark.parametrize(("cap", "of_owner"), [(2, 1), (3, 1), (2, 2)])
 def test_transitions_by_slots(neighbours, first, rule, cap, of_owner):
     """One table of (slot, from, to): whatever hours a person writes, each move is in one cell of it."""
-    caps, slots = Caps(cap, of_owner, neighbours), dphmm.Slots.parse(rule)
+    caps, slots = Caps(cap, of_owner, neighbours), dphmm.markov.Slots.parse(rule)
     singles = [(begin, *s) for s in sequences_up_to(cap + 1, 2) for begin in (96, 97, 2**40)]
     records = [(s,) for s in singles]
     if of_owner == 2:

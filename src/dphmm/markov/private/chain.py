@@ -43,7 +43,7 @@ def fit_chain(
     slots : a matrix for each of the `Slots`, from one noisy table of (slot, from, to). Where slots go by a clock,
         ``first_steps`` (k,) are the time bins since 1970 that sequences begin in.
     source : recorded in the provenance: public. Nothing else about the data is.
-    admit : told the event before the data are looked at; what it raises ends the fit (`dphmm.fit_once`).
+    admit : told the event before the data are looked at; what it raises ends the fit (`dphmm.storage.fit_once`).
 
     Returns the model and the event; raises InvalidInput for public options and for malformed sequences.
     """
@@ -106,7 +106,7 @@ def fit_counts(
     """Fit a model to exact counts with pure differential privacy, drawing the noise once.
 
     Under the same words it is the model that `fit_chain` learns from the sequences that were counted. Every call draws
-    anew and costs what its event says; a ledger keeps one answer for one name (`dphmm.fit_once`).
+    anew and costs what its event says; a ledger keeps one answer for one name (`dphmm.storage.fit_once`).
 
     counts : as `count_transitions` gives them.
     epsilon, neighbours, admit, and as ``options`` mask, initial, bits, space, step, source :

@@ -157,7 +157,7 @@ def fit_private(
     iterations, noise, budgets : their number, "laplace" or "gaussian", and the share of each (rising by default).
     n_starts, n_iter, tol : of the climbs on the noisy histogram, where they cost nothing; more than one start is
         tried only where something is drawn.
-    admit : told the event before the data are read; what it raises ends the fit (`dphmm.fit_once`).
+    admit : told the event before the data are read; what it raises ends the fit (`dphmm.storage.fit_once`).
 
     Raises InvalidInput for public options and for malformed sequences.
     """

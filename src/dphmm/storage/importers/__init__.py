@@ -65,7 +65,7 @@ def import_trajectories(
     ...     path = pathlib.Path(folder, "rows.txt")
     ...     _ = path.write_text("52.5 13.4 1700000000\\n52.6 13.4 1700000600\\n")
     ...     how = {"names": "lat,lon,t", "delimiter": "space", "user": "ann", "time_format": "unix-s"}
-    ...     found = dphmm.import_trajectories(path, **how)
+    ...     found = dphmm.storage.import_trajectories(path, **how)
     >>> found.trajectories
     Trajectories(rows=2, users=1, columns=user, time, lat, lon)
 

@@ -61,7 +61,7 @@ def import_events(
     case_names : "random", or "kept", as in the source.
     names_file : the table of random names, for you alone; known cases keep theirs.
     bits : a source of words that can be replayed, for tests.
-    options : as `dphmm.import_trajectories` takes them of the format that is read.
+    options : as `dphmm.storage.import_trajectories` takes them of the format that is read.
 
     Events of a case beyond 1,000 of one millisecond are dropped, and so are those before 1685 and after 2254; they are
     counted as same_moment.

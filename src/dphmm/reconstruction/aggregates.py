@@ -202,7 +202,7 @@ def population(
     >>> policy = dphmm.policy.complete(3)
     >>> plan = dphmm.ReleaseSession(model, policy, space, epsilon=1).plan
     >>> rows = {"user": [f"u{i}" for i in range(40)], "step": 1, "z_0": 2.0, "epsilon": 1.0, "plan": plan.hash}
-    >>> found = dphmm.population(pandas.DataFrame(rows), model, policy, space)
+    >>> found = dphmm.reconstruction.population(pandas.DataFrame(rows), model, policy, space)
     >>> found.n, [share.region for share in found.regions], int(found.q.argmax())
     (40, ['a', 'b', 'c'], 2)
 
@@ -377,7 +377,7 @@ def expected_errors(
     Examples
     --------
     >>> import dphmm
-    >>> from dphmm.reconstruction.population import expected_errors
+    >>> from dphmm.reconstruction.aggregates import expected_errors
     >>> space = dphmm.StateSpace.labels(["home", "work"])
     >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], space=space)
     >>> found = expected_errors(model, dphmm.policy.complete(2), space, 1, 1000)
