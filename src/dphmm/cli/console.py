@@ -89,7 +89,7 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r" written by save_(model|policy)", lambda found: f" written by dphmm {_COMMANDS[found[1]]}"),
     (r", or user_column=", ", or dphmm import csv with --user-column"),
     (r"\b(no_times|each_trip|although)=True\b", lambda found: option_of(found[1])),
-    (r"\bdphmm\.check_table\(\)", "dphmm check"),
+    (r"\bdphmm\.evaluation\.check_table\(\)", "dphmm check"),
     (r"\bmend=True\b", "--mend-zones"),
     (r"\bcrs=(?=\S)", "--zone-crs "),
     (r"\buser_name=", "--user"),
