@@ -240,8 +240,8 @@ def learn(
 
     Parameters
     ----------
-    released, model, policy, space, epsilon, initials, step_choices, beside : as for `dphmm.reconstruction.smooth`; ``choices`` are its
-        other choices of the release.
+    released, model, policy, space, epsilon, initials, step_choices, beside : as for `dphmm.reconstruction.smooth`;
+        ``choices`` are its other choices of the release.
     progress : show a bar on a terminal, or call (done, total).
 
     Returns

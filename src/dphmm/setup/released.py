@@ -245,7 +245,7 @@ class Released:
     def learn(self, *, beside: Sequence[Released] = (), progress: bool | Progress = True) -> Learned:
         """How people move, learned from all answers: its ``model`` is to read with, as ``believe``.
 
-        ``beside`` : other releases about the same people. Raises as `dphmm.reconstruction.learn`, which says what comes back.
+        ``beside`` : other releases about the same people. Raises as `dphmm.reconstruction.learn`.
         """
         from dphmm.learning.learn import learn_rows
 
