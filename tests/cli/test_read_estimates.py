@@ -18,6 +18,8 @@ import pytest
 import dphmm
 from cli.conftest import CHOICES, altered
 from commands import as_parquet
+from dphmm.learning.learn import Learned
+from dphmm.setup.released import Released
 from dphmm.statement.files import copy_release
 
 
@@ -244,3 +246,25 @@ def test_another_model_reads_and_a_private_one_writes_nothing_into_the_release(t
     said = run("read", folder, "--estimates", "--believe", files["private"], code=2).stderr
     assert said.startswith("error: --believe: ") and said.count("\n") == 1
     run(*estimates_of(places["plain"], tmp_path / "own.csv", "--believe", files["private"]))
+
+
+def test_what_is_learned_lies_in_the_release_and_reads_it(places, tmp_path, run, one_json, monkeypatch):
+    """Three people teach nothing, and nothing is written; a model that was learned is a file of the release."""
+    folder = tmp_path / "released"
+    shutil.copytree(places["plain"] / "released", folder)
+    told = one_json(run("read", folder, "--learn", "--json"))
+    assert told["output"] is None and told["people"] == 3 and "at least 10" in told["reason"]
+    assert "learned" in run("read", folder, "--learn").stderr and not (folder / "learned.npz").exists()
+    assert run("read", folder, "--learn", "-o", tmp_path / "model.csv", code=2).stderr.startswith("error: -o")
+    assert run("read", folder, "--learn", "--estimates", code=2).stderr.startswith("error: --")
+    released = dphmm.open(folder)
+    sticky = 0.9 * np.eye(released.model.n_states) + 0.1 / released.model.n_states
+    public = {"space": released.model.space, "step": released.model.step}
+    model = dphmm.MarkovModel(released.model.initial, sticky, **public, start="at")
+    monkeypatch.setattr(Released, "learn", lambda self, **given: Learned(model, "mix", 13, 2.0, 0.5, 12))
+    told = one_json(run("read", folder, "--learn", "--json"))
+    assert told["output"] == str(folder / "learned.npz") and told["family"] == "mix" and told["reason"] is None
+    assert released.folder.others() == [] and dphmm.storage.load_model(folder / "learned.npz").digest == model.digest
+    run("read", folder, "--estimates", "--believe", folder / "learned.npz")
+    got = pd.read_csv(folder / "estimates.csv").probability
+    assert np.allclose(got, released.estimates(believe=model, progress=False).probability)

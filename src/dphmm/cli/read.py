@@ -18,7 +18,7 @@ from dphmm.errors import InvalidInput
 from dphmm.setup.released import Released
 from dphmm.storage.inputs import checked_input
 from dphmm.storage.public_tables import listed_columns
-from dphmm.storage.release_folder import folder_of
+from dphmm.storage.release_folder import LEARNED, folder_of
 from dphmm.storage.tables import table_format, write_table
 
 if TYPE_CHECKING:
@@ -51,7 +51,14 @@ _NO_LOSS = 1e-12
 #: Regions that are printed.
 _SHOWN = 20
 #: What is read: the options that ask for it, by name; without any, what the file says of itself.
-_ASKS = {"estimates": "--estimates", "by": "--by", "event": "--event", "paths": "--paths", "sentences": "--statement"}
+_ASKS = {
+    "learn": "--learn",
+    "estimates": "--estimates",
+    "by": "--by",
+    "event": "--event",
+    "paths": "--paths",
+    "sentences": "--statement",
+}
 #: Options that belong to one of these, or to any of several.
 _BELONG = {
     "believe": ("--believe", "estimates by event"), "own_places": ("--own-places", "estimates"),
@@ -70,6 +77,7 @@ _OPTIONS = {
 @click.command("read", cls=Command, context_settings=CONTEXT)
 @click.argument("released", metavar="OUT")
 @click.option("--estimates", is_flag=True, help="Write where people were, given all their answers.")
+@click.option("--learn", is_flag=True, help="Learn from all answers how people move: a model for --believe.")
 @click.option("--own-places", is_flag=True, help="Learn the places that each person returns to, where that helps.")
 @click.option("--believe", metavar="FILE", help="A model to read the answers with; plans stay those of the release.")
 @click.option("--path", is_flag=True, help="Add the state of every row on the single likeliest path (Viterbi).")
@@ -112,7 +120,7 @@ def read(**given: Any) -> int:
         for one in (released, *beside):
             if one.changed is not None:
                 console.warn(one.changed)
-        document = {"estimates": _estimates, "by": _shares, "event": _event, "paths": _paths}[asked](
+        document = {"learn": _learned, "estimates": _estimates, "by": _shares, "event": _event, "paths": _paths}[asked](
             released, beside, given, console
         )
     except InvalidInput as error:
@@ -168,6 +176,50 @@ def _written(released: Released, path: Path, table: Any) -> str:
     if path.absolute().parent == released.folder.path:
         released.folder.keep([path.name])
     return str(path)
+
+
+# -- how people move -------------------------------------------------------------------------------------------------
+
+
+def _learned(
+    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
+) -> dict[str, Any]:
+    from dphmm.storage.models import save_model
+
+    path = Path(given["output"] or released.folder.path / LEARNED)
+    if path.suffix != ".npz":
+        raise InvalidInput("-o", str(path), "a name ending in .npz")
+    new_output(path, [one.folder.table for one in (released, *beside)], given["force"] or given["output"] is None)
+    with console.progress("learn") as progress:
+        found = released.learn(beside=beside, progress=progress or False)
+    document: dict[str, Any] = {
+        "family": found.family,
+        "iterations": found.iterations,
+        "people": found.people,
+        "gain": found.gain,
+        "error": found.error,
+        "reason": found.reason or None,
+        "meaning": PUBLIC,
+        "output": None,
+    }
+    if found.reason:
+        console.say(
+            [("learned", f"nothing: {found.reason}"), ("", "the model of the release reads best"), ("", PUBLIC)]
+        )
+        return document
+    save_model(found.model, path)
+    if path.absolute().parent == released.folder.path:
+        released.folder.keep([path.name])
+    gain = f"answers of people left out are likelier by {found.gain:.3g} a person, +- {found.error:.2g}, in logs"
+    console.say(
+        [
+            ("learned", f"from the answers of {found.people} people: {found.family}, {found.iterations} iterations"),
+            ("gain", gain),
+            ("", PUBLIC),
+            ("written", f"{path}; read with it: --estimates --believe {path}"),
+        ]
+    )
+    return {**document, "output": str(path)}
 
 
 # -- where people were ----------------------------------------------------------------------------------------------

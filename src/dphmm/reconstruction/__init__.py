@@ -1,6 +1,7 @@
 """What released rows tell of a population: post-processing of published answers, which costs no privacy.
 
 - `population`: densities, flows and shares of regions from a released table; `smooth`, `event_odds`: where people were
+- `learn`: how people move, learned from the answers, to read them with
 - `dphmm.reconstruction.regions`: sets of states by name, from a table or GeoJSON, or blocks of cells
 - `dphmm.reconstruction.answers`: the answers of a released table with the plans that they were drawn under
 - `dphmm.reconstruction.answers`: the probability of every outcome of a plan from every state
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from dphmm.decoding import OtherQuery as OtherQuery
     from dphmm.decoding import event_odds as event_odds
     from dphmm.decoding import smooth as smooth
+    from dphmm.learning.learn import learn as learn
     from dphmm.reconstruction.aggregates import population as population
 
 _HOMES = {
     "OtherQuery": "dphmm.decoding",
     "event_odds": "dphmm.decoding",
+    "learn": "dphmm.learning.learn",
     "population": "dphmm.reconstruction.aggregates",
     "smooth": "dphmm.decoding",
 }

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dphmm.audit.attacks.attack import AttackReport
     from dphmm.audit.check import CheckedRelease
     from dphmm.choose.schedule_plan import SchedulePlan
+    from dphmm.learning.learn import Learned
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.reconstruction.aggregates import Population
@@ -240,6 +241,21 @@ class Released:
             progress=progress,
         )
         return steps, places
+
+    def learn(self, *, beside: Sequence[Released] = (), progress: bool | Progress = True) -> Learned:
+        """How people move, learned from all answers: its ``model`` is to read with, as ``believe``.
+
+        ``beside`` : other releases about the same people. Raises as `dphmm.reconstruction.learn`.
+        """
+        from dphmm.learning.learn import learn_rows
+
+        with shown(progress, "learn") as report:
+            return learn_rows(
+                *(self.answers, self.subjects),
+                beside=[(one.answers, one.subjects) for one in beside],
+                files=[file_digest(one.folder.table) for one in (self, *beside)],
+                progress=report,
+            )
 
     def estimates(
         self,

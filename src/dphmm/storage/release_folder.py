@@ -22,6 +22,8 @@ from dphmm.storage.ledger.sqlite import opened_if_made
 
 INDEX, OWNER = "index.json", "owner.json"
 MODEL, POLICY, PLAN, MADE_TABLE = "model.npz", "policy.json", "plan.json", "mechanism.npz"
+#: A model that was learned from the answers, to read them with.
+LEARNED = "learned.npz"
 COUNTS, REJECTED = "counts.json", "rejected.csv"
 #: The table of a release has one of these names.
 TABLES = ("released.csv", "released.parquet", "released.jsonl")
