@@ -49,7 +49,11 @@ class Table:
     def release(self, seed: int) -> Any:
         """The released table, by the words of a seed."""
         public = self.world.model, self.policy, self.world.space, 1
-        given = {"constraint": dphmm.DeltaSet(self.delta), "ledger": MemoryLedger(), "bits": dphmm.ReplayBits(seed)}
+        given = {
+            "constraint": dphmm.policy.DeltaSet(self.delta),
+            "ledger": MemoryLedger(),
+            "bits": dphmm.ReplayBits(seed),
+        }
         return dphmm.release_many(self.rows, *public, progress=False, **given)
 
     def in_blocks(self, seed: int, threads: int = 1) -> Any:

@@ -31,13 +31,14 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 60_600,
-    "code lines of tests": 77_681,
-    "words of docs": 125_082,
+    "code lines": 63_200,
+    "code lines of tests": 81_180,
+    "words of docs": 130_860,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
     "imports in functions": 0,
+    "keys of release.toml": 120,
     "functions with many parameters": 29,
     "docstrings that begin with a clause, %": 21,
     "names that say nothing": 1_380,
@@ -76,14 +77,13 @@ def commands(command, words=()):
         yield words, [max(one.opts, key=len).lstrip("-") for one in command.params if isinstance(one, click.Option)]
 
 options = dict(commands(app))
-from dphmm.cli.pipeline import _OWN, STAGES
-keys = {
+from dphmm.cli.pipeline import SETTING, STAGES
+keys = {f"[setting] {option}" for option in SETTING} | {
     f"[{name}] {option}"
     for name, stage in STAGES.items()
     for words, taken in options.items()
     if all(part in (word, "{kind}") for part, word in zip(stage.words, words))
-    for option in taken
-    if option not in _OWN
+    for option in stage.members(taken)
 }
 print(json.dumps({"options": {" ".join(words): len(taken) for words, taken in options.items()}, "keys": sorted(keys)}))
 """

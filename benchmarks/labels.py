@@ -67,7 +67,7 @@ def shares(space: dphmm.StateSpace, states: list[np.ndarray], epsilon: str, seed
     table = pd.DataFrame(rows, columns=["user", "step", "state"])
     bits = ReplayBits(f"labels {seed}".encode())
     released = dphmm.release_many(table, model, policy, space, epsilon, bits=bits, progress=False)
-    smoothed = dphmm.smooth(released, model, policy, space, progress=False)
+    smoothed = dphmm.reconstruction.smooth(released, model, policy, space, progress=False)
     true = table.set_index(["user", "step"]).loc[list(zip(released.user, released.step, strict=True))].state.to_numpy()
     if space.has_labels:
         named = released.z.to_numpy()

@@ -76,7 +76,7 @@ def world(folder: Path, place: bool) -> None:
     space = space or dphmm.StateSpace.categories([f"s{number}" for number in range(16)])
     n = space.n_states
     model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), space=space, step=STEP)
-    dphmm.save_model(model, folder / "model.npz")
+    dphmm.storage.save_model(model, folder / "model.npz")
     save_policy(dphmm.policy.radius(space, 1500 if place else 2), folder / "policy.json", model=model)
 
 

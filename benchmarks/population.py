@@ -25,10 +25,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import dphmm
+from dphmm.reconstruction.aggregates import public_guess, public_starts
 from dphmm.reconstruction.answers import Answers
 from dphmm.reconstruction.density import density
 from dphmm.reconstruction.flows import flows
-from dphmm.reconstruction.population import public_guess, public_starts
 from dphmm.reconstruction.regions import default_regions
 from dphmm.reconstruction.shares import LinearEstimates, Share, region_shares
 

@@ -52,7 +52,7 @@ def city(seed: int) -> People:
     made = simulate_city(seed=seed)
     grid = made.grid
 
-    def states(people: dphmm.Trajectories) -> tuple[np.ndarray, np.ndarray]:
+    def states(people: dphmm.states.Trajectories) -> tuple[np.ndarray, np.ndarray]:
         x = grid.projection.to_metres(people.lat, people.lon)
         cells = grid.locate(people.lat, people.lon)
         return cells.reshape(people.n_users, -1), x.reshape(people.n_users, -1, 2)

@@ -60,7 +60,7 @@ def tables(
     table = pd.DataFrame(
         {
             "user": np.repeat([f"u{n}" for n in range(people)], steps),
-            "step": np.tile(BEGIN + np.arange(steps), people),
+            "step": np.tile(BEGIN * 60 // (model.step or 60) + np.arange(steps), people),
             "state": np.array(grid.names, dtype=object)[rng.integers(grid.n_states, size=people * steps)],
         }
     )
@@ -72,7 +72,7 @@ def tables(
         )
 
     def smooth() -> None:
-        dphmm.smooth(made["table"], model, policy, grid, 1, **given)
+        dphmm.reconstruction.smooth(made["table"], model, policy, grid, 1, **given)
 
     made: dict[str, object] = {}
     return release, smooth
@@ -97,20 +97,28 @@ def main() -> None:
     grid, first, second = models(args.side)
     print(f"{grid.n_states} cells; {first.n_transitions:,} moves of first order; {second!r}\n")
     print("| what | first order, µs a row | second order, µs a row | ratio (all turns) |")
+    compare(grid, (first, second), args.people, args.steps, args.turns)
+
+
+def compare(
+    grid: dphmm.Grid, models: tuple[dphmm.MarkovModel, dphmm.MarkovModel], people: int, steps: int, turns: int
+) -> None:
+    """Print the rows of the table: what each of two models takes, by turns."""
     print("|---|---|---|---|")
     for constraint in CONSTRAINTS:
         work: dict[str, list[Callable[[], None]]] = {"session": [], "table": [], "smooth": []}
-        for model in (first, second):
-            work["session"].append(sessions(grid, model, constraint, args.steps))
-            release, smooth = tables(grid, model, constraint, args.people, args.steps)
+        for model in models:
+            # A session has no clock: its steps are counted from one.
+            work["session"].append(sessions(grid, model.counted_from(), constraint, steps))
+            release, smooth = tables(grid, model, constraint, people, steps)
             work["table"].append(release)
             work["smooth"].append(smooth)
         for name, (one, other) in work.items():
             one(), other()
-            turns = [(seconds(one), seconds(other)) for _ in range(args.turns)]
-            ratios = sorted(b / a for a, b in turns)
-            rows = args.steps * (1 if name == "session" else args.people)
-            least = [1e6 * min(turn[k] for turn in turns) / rows for k in range(2)]
+            taken = [(seconds(one), seconds(other)) for _ in range(turns)]
+            ratios = sorted(b / a for a, b in taken)
+            rows = steps * (1 if name == "session" else people)
+            least = [1e6 * min(turn[k] for turn in taken) / rows for k in range(2)]
             spread = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
             print(f"| {name}, {constraint} | {least[0]:.0f} | {least[1]:.0f} | {spread} |", flush=True)
 

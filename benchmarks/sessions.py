@@ -82,7 +82,7 @@ def work(side: int, constraint: str, steps: int) -> None:
     print(dphmm.__file__, flush=True)
     world, rng, matrix = GridWorld(side), np.random.default_rng(1), moves(side).tocsr()
     model, space, policy = world.model, world.space, world.policy("radius")
-    rule = "support" if constraint == "public" else dphmm.DeltaSet("0.05")
+    rule = "support" if constraint == "public" else dphmm.policy.DeltaSet("0.05")
     path = [side * side // 2]
     while len(path) < WARM + max(steps, COUNTED):
         row = slice(matrix.indptr[path[-1]], matrix.indptr[path[-1] + 1])

@@ -46,7 +46,7 @@ def seconds(released: pd.DataFrame, public: tuple[dphmm.MarkovModel, object, obj
     smoothing.DOUBT = doubt
     for turn in range(4):
         began = time.process_time()
-        dphmm.smooth(released, *public, progress=False)
+        dphmm.reconstruction.smooth(released, *public, progress=False)
         if turn:
             yield time.process_time() - began
 

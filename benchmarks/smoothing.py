@@ -109,7 +109,7 @@ def units(both: pd.DataFrame, name: str, answers: pd.DataFrame) -> np.ndarray:
 
 def true_cells(given: Input, folder: Path, both: pd.DataFrame) -> np.ndarray:
     """The names of the cells that the true places are in."""
-    from dphmm import load_model
+    from dphmm.storage import load_model
 
     space = load_model(folder / f"{given.models[-1]}.npz").space
     assert space is not None

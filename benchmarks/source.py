@@ -16,7 +16,8 @@ HEAVY = frozenset([
     "altair", "click", "cryptography", "geopandas", "h3", "highspy", "hmmlearn",
     "importlib.metadata", "IPython", "jinja2", "joblib", "matplotlib", "networkx", "numba",
     "optimistix", "pandas", "polars", "psutil", "pyarrow", "pyogrio", "pyproj",
-    "pyspark", "rich", "scipy", "shapely", "sklearn", "threadpoolctl", "xarray",
+    "pyspark", "rich", "scipy", "shapely", "sklearn", "starlette", "threadpoolctl", "uvicorn",
+    "xarray",
 ])  # fmt: skip
 #: A text that names a module of the package, or all below one ("dphmm.plot."), or a name in one (after a colon).
 NAMED = re.compile(r"(dphmm(?:\.\w+)+)(\.?)(?::\w+)?")

@@ -1,4 +1,4 @@
-"""CPU time of inventing people: rows of `dphmm.synthesize` on a map, after a first call has loaded and compiled all.
+"""CPU time of inventing people: rows of `synthesize` on a map, after a first call has loaded and compiled all.
 
     python benchmarks/synthesis.py [--people 1000] [--steps 1000] [--states 3600] [--repeats 3] [--most 5]
 
@@ -34,11 +34,11 @@ def main() -> int:
     parser.add_argument("--most", type=float, default=5.0)
     given = parser.parse_args()
     model = model_of(given.states)
-    dphmm.synthesize(model, 2, 2, seed=1)
+    dphmm.evaluation.synthesize(model, 2, 2, seed=1)
     taken = []
     for seed in range(given.repeats):
         before = time.process_time()
-        rows = dphmm.synthesize(model, given.people, given.steps, seed=seed)
+        rows = dphmm.evaluation.synthesize(model, given.people, given.steps, seed=seed)
         taken.append(time.process_time() - before)
         print(f"{len(rows):,} rows on {model.n_states:,} states, {model.matrix.nnz:,} moves: {taken[-1]:.2f} s of CPU")
     print(f"least {min(taken):.2f} s (at most {given.most:g})")

@@ -2,7 +2,7 @@
 
     python benchmarks/tables.py [--epsilon 1 2 4] [--small] [--grid 20] [--gap 1.05] [--seed 1]
 
-Costs are mean squared distances under a skewed public prior. "table" is what `dphmm.optimize` makes, from its certified
+Costs are mean squared distances under a skewed public prior. "table" is what `optimize` makes, from its certified
 whole numbers; "auto" is what a release adds without it, with every output named as whatever is best for it. Both are
 divided by a bound that no mechanism with the same promise is below. Then square grids too large for one program,
 by columns, with the seconds that they took.
@@ -95,7 +95,7 @@ def small(epsilons: list[str], seed: int) -> None:
         model, space = world(points, seed)
         for epsilon in epsilons:
             began = time.perf_counter()
-            table = dphmm.optimize(model, policy, space, epsilon)
+            table = dphmm.choose.optimize(model, policy, space, epsilon)
             seconds = time.perf_counter() - began
             making = table.making
             auto = named_noise(model, policy, space, epsilon) / making.bound
@@ -116,7 +116,7 @@ def large(size: int, epsilons: list[str], gap: float, seed: int) -> None:
         for epsilon in epsilons:
             rounds: list[object] = []
             began = time.perf_counter()
-            making = dphmm.optimize(model, policy, space, epsilon, gap=gap, progress=rounds.append).making
+            making = dphmm.choose.optimize(model, policy, space, epsilon, gap=gap, progress=rounds.append).making
             seconds = time.perf_counter() - began
             print(
                 f"| {size} x {size} | {radius} | {epsilon} | {making.cost:.4f} | {making.certified_ratio:.4f} | "

@@ -55,6 +55,7 @@ ELSEWHERE = {
     "experiments/hmm_privacy/results.md": "results/hmm-privacy.md",
     "experiments/location_sets/results.md": "results/location-sets.md",
     "experiments/optimum/results.md": "results/optimum.md",
+    "experiments/steps/results.md": "results/steps.md",
 }
 #: The first page of the second section. Its pages have a side bar of their own and are not in the first search.
 RESEARCH = "research"

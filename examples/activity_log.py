@@ -23,9 +23,9 @@ log = pd.DataFrame(rows, columns=["user", "step", "state"])
 
 # Any two possible days of one person: at most a total of 12, spent where it tells most.
 promise = dphmm.SequencePromise(12, steps=24)
-plan = dphmm.plan(model, policy, space, promise)
+plan = dphmm.choose.plan(model, policy, space, promise)
 released = dphmm.release_many(log, model, policy, space, schedule=plan.schedule, progress=False)
-smoothed = dphmm.smooth(released, model, policy, space, progress=False)
+smoothed = dphmm.reconstruction.smooth(released, model, policy, space, progress=False)
 right = (smoothed.smoothed.to_numpy() == log.state.to_numpy()).mean()
 print(f"{released.z.notna().sum()} answers about {log.user.nunique()} people, {plan.expected_error:.0%} wrong expected")
 print(f"right with all answers of a day: {right:.0%} of {len(log)} hours")

@@ -12,7 +12,7 @@ city = simulate_city(people=8, days=1)
 grid = city.grid
 
 
-def as_table(people: dphmm.Trajectories) -> pd.DataFrame:
+def as_table(people: dphmm.states.Trajectories) -> pd.DataFrame:
     """A table as you might have it: user, t with a time zone, lat, lon."""
     users = [people.users[number] for number in people.user]
     times = pd.to_datetime(people.time, unit="us", utc=True)

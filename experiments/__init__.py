@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from dphmm import InvalidInput
+from dphmm.errors import InvalidInput
 from experiments.experiment import Experiment
 
 #: A name is its folder's, with hyphens. A new experiment is a folder and a name here.
-NAMES = ("hmm-privacy", "dependence", "dphmm", "location-sets", "optimum", "synthesis")
+NAMES = ("hmm-privacy", "dependence", "dphmm", "location-sets", "optimum", "steps", "synthesis")
 
 
 def experiment(name: str) -> Experiment:

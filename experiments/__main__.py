@@ -12,14 +12,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dphmm import DphmmError, InvalidInput
-
 # The bar of the commands: an experiment takes minutes.
 from dphmm._progress import shown
+
+# Boxes, lengths and durations as the commands spell them.
+from dphmm.cli.options import duration, length, parse_box
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.plot.figures import can_draw
 from experiments import NAMES, experiment
-from experiments.experiment import Settings
+from experiments.experiment import Own, Settings
 from experiments.running import run, write_results
+
+_EXAMPLE = "--bbox 116.28,39.85,116.48,39.99 --grid 340m --step 5s --radius 1km"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -28,6 +32,13 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", metavar="NAME")
     parser.add_argument("-o", "--output", metavar="DIR", help="folder for results; one of an earlier run goes on there")
     parser.add_argument("--data", metavar="DIR", help="folder of the real data sets (default: $DPHMM_DATA)")
+    own = parser.add_argument_group("your own rows, for dphmm, location-sets and synthesis")
+    own.add_argument("--trajectories", metavar="FILE", help="rows with user, t, lat and lon")
+    own.add_argument("--bbox", metavar="W,S,E,N", help="public box, degrees: west, south, east, north")
+    own.add_argument("--grid", metavar="LENGTH", help="side of a cell: 340m")
+    own.add_argument("--step", metavar="DURATION", help="length of a step: 5s, 1min")
+    own.add_argument("--radius", metavar="LENGTH", help="radius of Gutil: 1km")
+    own.add_argument("--length", metavar="N", type=int, default=100, help="steps of each walk (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="results are the same for the same seed (default: 1)")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the work (default: 1)")
     parser.add_argument("--quick", action="store_true", help="a smaller experiment, to see how it works")
@@ -54,7 +65,8 @@ def _run(given: argparse.Namespace) -> int:
         raise InvalidInput("-o", "nothing", "a folder for the results")
     if given.jobs < 1:
         raise InvalidInput("--jobs", given.jobs, "a number of processes, 1 or more")
-    folder, settings = Path(given.output), Settings(seed=given.seed, data=_data(given.data), quick=given.quick)
+    folder, own = Path(given.output), _own(given)
+    settings = Settings(given.seed, _data(given.data) if own is None else None, given.quick, own)
     with shown(True, given.name) as progress:
         results = run(chosen, settings, folder, jobs=given.jobs, progress=progress)
     write_results(chosen, settings, results, folder)
@@ -65,6 +77,32 @@ def _run(given: argparse.Namespace) -> int:
         print("no figures: pip install 'dphmm[plot]' for them", file=sys.stderr)
     print(folder / "results.md")
     return 0
+
+
+def _own(given: argparse.Namespace) -> Own | None:
+    """The rows that were named, with all that the papers' settings need."""
+    needed = {f"--{name}": getattr(given, name) for name in ("bbox", "grid", "step", "radius")}
+    if given.trajectories is None:
+        for option, value in needed.items():
+            if value is not None:
+                raise InvalidInput(option, value, "--trajectories FILE beside it")
+        return None
+    for option, value in needed.items():
+        if value is None:
+            raise InvalidInput(option, "nothing", f"a value beside --trajectories, as in {_EXAMPLE}")
+    if given.data is not None:
+        raise InvalidInput("--data", given.data, "--data or --trajectories, not both")
+    if given.length < 1:
+        raise InvalidInput("--length", given.length, "a number of steps, 1 or more")
+    box = parse_box(given.bbox)
+    return Own(
+        file=Path(given.trajectories),
+        box=(box.west, box.south, box.east, box.north),
+        cell=float(length(given.grid, "--grid")),
+        step=duration(given.step, "--step"),
+        radius=float(length(given.radius, "--radius")),
+        length=given.length,
+    )
 
 
 def _warn_of_skipped(skipped: Any) -> None:

@@ -27,12 +27,34 @@ Row: TypeAlias = dict[str, Value]
 
 
 @dataclass(frozen=True)
+class Own:
+    """Somebody's own rows, and the public numbers of the papers' settings.
+
+    ``box``: west, south, east, north. ``cell`` and ``radius`` (of Gutil): metres. ``step``: seconds. ``length``: steps
+    of each walk.
+    """
+
+    file: Path
+    box: tuple[float, float, float, float]
+    cell: float
+    step: int
+    radius: float
+    length: int = 100
+
+    @property
+    def name(self) -> str:
+        """The name of the data in tables and titles. It says the setting."""
+        return f"{self.file.stem}, cells of {self.cell:g} m, steps of {self.step} s, r = {self.radius:g} m"
+
+
+@dataclass(frozen=True)
 class Settings:
-    """What a user chooses: the seed, the folder of the real data sets (None without), and whether to be quick."""
+    """What a user chooses: the seed, the folder of the real data sets or rows of one's own, and whether to be quick."""
 
     seed: int = 1
     data: Path | None = None
     quick: bool = False
+    own: Own | None = None
 
     def missing(self, *files: str) -> str | None:
         """Why these files of the data sets cannot be read; None where all are there."""
@@ -43,7 +65,8 @@ class Settings:
 
     def written(self) -> dict[str, Value]:
         """What results depend on. Where the data lie is not part of it."""
-        return {"seed": self.seed, "quick": self.quick, "data": self.data is not None}
+        own = None if self.own is None else f"{self.own.name}, box {self.own.box}, walks of {self.own.length} steps"
+        return {"seed": self.seed, "quick": self.quick, "data": self.data is not None, "trajectories": own}
 
 
 @dataclass(frozen=True)
@@ -52,7 +75,9 @@ class Experiment:
 
     ``cells``: what is to be measured. ``measure``: the rows of one cell; a function of a module, so that other
     processes find it. ``tables``: the named tables that are made of all rows, a frame with the columns of cells and
-    rows. ``needs_data``: whether it can be run only on the real data sets.
+    rows. ``setting``: what all figures have in common; their titles end with it.
+    ``files``: the real data sets that it can use. ``needs_data``: whether it can be run only on these. ``takes_own``:
+    whether it can be run on somebody's own rows.
     """
 
     name: str
@@ -62,7 +87,10 @@ class Experiment:
     measure: Callable[[Settings, Cell, np.random.SeedSequence], list[Row]]
     tables: Callable[[pd.DataFrame], dict[str, pd.DataFrame]]
     figures: tuple[Figure, ...] = ()
+    setting: str = ""
+    files: tuple[str, ...] = ()
     needs_data: bool = False
+    takes_own: bool = False
 
 
 def key_of(cell: Cell) -> str:

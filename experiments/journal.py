@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dphmm import InvalidInput
+from dphmm.errors import InvalidInput
 
 
 class Journal:

@@ -10,15 +10,15 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dphmm import InvalidInput
-from dphmm.plot.figures import can_draw, save
+from dphmm.errors import InvalidInput
+from dphmm.plot.figures import can_draw, lines, save
 
 # The package's own safe writing of files: there is no public name for it.
 from dphmm.storage.inputs import replacing
@@ -55,13 +55,12 @@ def run(
 ) -> Results:
     """Measure the cells that the folder does not have yet, and make the tables.
 
-    Raises InvalidInput for a folder with results of another experiment or of other settings, and for an experiment on
-    real data without a folder of it.
+    Raises InvalidInput for a folder with results of another experiment or of other settings, for a folder of data
+    without a file of the experiment, and for rows of one's own that the experiment cannot use.
     """
-    if experiment.needs_data and settings.data is None:
-        raise InvalidInput("--data", "nothing", "the folder of the data sets: this experiment is about real data")
-    _claim(folder, experiment, settings)
+    _check_data(experiment, settings)
     cells = list(experiment.cells(settings))
+    _claim(folder, experiment, settings)
     journal = Journal(folder / "cells.jsonl")
     done = {key_of(line["cell"]): line for line in journal.lines}
     missing = [cell for cell in cells if key_of(cell) not in done]
@@ -73,6 +72,18 @@ def run(
     lines = [done[key_of(cell)] for cell in cells]
     rows = _frame(lines)
     return Results(rows, experiment.tables(rows), sum(line["seconds"] for line in lines))
+
+
+def _check_data(experiment: Experiment, settings: Settings) -> None:
+    if settings.own is not None:
+        if not experiment.takes_own:
+            raise InvalidInput("--trajectories", f"rows for {experiment.name}", "dphmm, location-sets or synthesis")
+        return
+    if experiment.needs_data and settings.data is None:
+        raise InvalidInput("--data", "nothing", "the folder of the data sets: this experiment is about real data")
+    if settings.data is not None and experiment.files and all(map(settings.missing, experiment.files)):
+        names = ", ".join(experiment.files)
+        raise InvalidInput("--data", f"{settings.data}, with none of {names}", "a folder with one, or --trajectories")
 
 
 def _claim(folder: Path, experiment: Experiment, settings: Settings) -> None:
@@ -151,12 +162,21 @@ def write_results(experiment: Experiment, settings: Settings, results: Results, 
     figures = []
     if can_draw():
         for figure in experiment.figures:
-            if len(results.tables[figure.table]):
-                figures += save(figure, results.tables[figure.table], folder)
+            if len(lines(figure, results.tables[figure.table])):
+                titled = replace(figure, title=f"{figure.title}. {_setting(experiment, settings)}")
+                figures += save(titled, results.tables[figure.table], folder)
     page = folder / "results.md"
     with replacing(page) as temporary:
         temporary.write_text(_page(experiment, settings, results, figures), encoding="utf-8")
     return [*paths, *figures, page]
+
+
+def _setting(experiment: Experiment, settings: Settings) -> str:
+    """The end of every title: what is the same in all figures, and the seed."""
+    quick = ", a quick run" * settings.quick
+    return (
+        f"{experiment.setting}; seed {settings.seed}{quick}" if experiment.setting else f"Seed {settings.seed}{quick}"
+    )
 
 
 def _page(experiment: Experiment, settings: Settings, results: Results, figures: list[Path]) -> str:

@@ -1,6 +1,7 @@
 """Chromium without a screen, driven over a pipe by its own protocol: no package is needed, only the browser.
 
-`find_browser` says where one is; ``DPHMM_BROWSER`` names another. The browser gets a profile of its own and no network.
+`find_browser` says where one is; ``DPHMM_BROWSER`` names another. The browser gets a profile of its own and no network
+but this computer.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _FLAGS = (
     "--disable-sync", "--disable-quic", "--disable-extensions", "--hide-scrollbars", "--remote-debugging-pipe",
     "--force-color-profile=srgb", "--font-render-hinting=none", "--no-proxy-server",
     "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 _SECONDS = 30.0
 
@@ -75,8 +76,8 @@ class Browser:
         found: dict[str, Any] = json.loads(message)
         return found
 
-    def open(self, path: Path, *, scripts: bool = True, **look: Any) -> Tab:
-        """A tab with a page from disk."""
+    def open(self, page: Path | str, *, scripts: bool = True, **look: Any) -> Tab:
+        """A tab with a page from disk, or of a server of this computer by its address."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         tab = Tab(self, session)
@@ -85,7 +86,7 @@ class Browser:
         tab.look(**look)
         if not scripts:
             tab.send("Emulation.setScriptExecutionDisabled", value=True)
-        tab.send("Page.navigate", url=path.resolve().as_uri())
+        tab.send("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         tab.until(lambda: any(event["method"] == "Page.loadEventFired" for event in tab.events))
         return tab
 

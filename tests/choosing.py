@@ -20,8 +20,8 @@ def town(folder: Path, last: int, step: int | None = 3600) -> pd.DataFrame:
     """Rows of two people, the last ones so many hours after the first, for a model and a policy in the folder."""
     space = dphmm.StateSpace(POINTS)
     moves = _NEAR / _NEAR.sum(axis=1, keepdims=True)
-    dphmm.save_model(dphmm.MarkovModel(np.full(9, 1 / 9), moves, step=step, space=space), folder / "model.npz")
-    dphmm.save_policy(dphmm.policy.radius(space, 1), folder / "policy.json", space)
+    dphmm.storage.save_model(dphmm.MarkovModel(np.full(9, 1 / 9), moves, step=step, space=space), folder / "model.npz")
+    dphmm.storage.save_policy(dphmm.policy.radius(space, 1), folder / "policy.json", space)
     rows = [
         (user, pd.Timestamp("2024-05-06T21:30Z") + pd.Timedelta(hours=hour), str(state))
         for user in "ab"
@@ -32,13 +32,13 @@ def town(folder: Path, last: int, step: int | None = 3600) -> pd.DataFrame:
 
 def public(folder: Path, policy: str = "policy.json") -> tuple[Any, Any, Any]:
     """Model, policy and space."""
-    model = dphmm.load_model(folder / "model.npz")
-    return model, dphmm.load_policy(folder / policy, model=model), model.space
+    model = dphmm.storage.load_model(folder / "model.npz")
+    return model, dphmm.storage.load_policy(folder / policy, model=model), model.space
 
 
 def steps_of(folder: Path, chosen: dict[str, dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """What is chosen for times, by the numbers of their steps."""
-    seconds = dphmm.load_model(folder / "model.npz").step
+    seconds = dphmm.storage.load_model(folder / "model.npz").step
     return {int(pd.Timestamp(time).timestamp()) // seconds: choice for time, choice in chosen.items()}
 
 

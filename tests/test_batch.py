@@ -227,7 +227,7 @@ def test_tables_come_back_in_kind_and_are_not_changed(parts, kind):
 )
 def test_people_whom_the_schedule_never_asked_are_told_of(parts, at, words, recwarn):
     table = pd.DataFrame({"user": ["u"] * 3 + ["v"] * 2, "step": [1, 2, 3, 1, 2], "state": list("abcab")})
-    schedule = dphmm.Schedule(dphmm.SequencePromise(1, steps=5), 1, [int(at)])
+    schedule = dphmm.accounting.Schedule(dphmm.SequencePromise(1, steps=5), 1, [int(at)])
     # Without a look ahead: a table of which nobody would be asked is not begun.
     unseen = {"bits": dphmm.ReplayBits(1), "progress": False, "check": False}
     found = dphmm.release_many(table, *parts, schedule=schedule, **unseen)
@@ -393,9 +393,9 @@ def test_a_refusal_that_answers_bring_about_keeps_them():
     parts, rows = moving(), rows_of("aaafff", ["u", "u", "u", "v", "v", "v"])
     refused = 0
     for seed in range(20):
-        whole = batch(parts, seed, constraint=dphmm.DeltaSet(0.3))
+        whole = batch(parts, seed, constraint=dphmm.policy.DeltaSet(0.3))
         free = answers(released(whole, rows))
-        work = batch(parts, seed, constraint=dphmm.DeltaSet(0.3), cap_cost=7)
+        work = batch(parts, seed, constraint=dphmm.policy.DeltaSet(0.3), cap_cost=7)
         shown = []
         try:
             for chunk in work.run(rows):
@@ -405,7 +405,7 @@ def test_a_refusal_that_answers_bring_about_keeps_them():
             assert 0 < len(shown) < 6
             # Whoever asks again, with other words, has the same refusal, and the answers stay.
             stored = [work.ledger.entries(user, "state") for user in "uv"]
-            again = batch(parts, 99 + seed, constraint=dphmm.DeltaSet(0.3), cap_cost=7, ledger=work.ledger)
+            again = batch(parts, 99 + seed, constraint=dphmm.policy.DeltaSet(0.3), cap_cost=7, ledger=work.ledger)
             with pytest.raises(BudgetExceeded):
                 list(again.run(rows, resume=True))
             assert [work.ledger.entries(user, "state") for user in "uv"] == stored
@@ -438,8 +438,8 @@ def walks(steps):
 @pytest.mark.parametrize("schedule", [False, True], ids=["resumed", "planned"])
 def test_caps_of_who_is_refused_before_a_draw_do_not_stay(schedule, kept):
     """Though steps before were stored already, or were skipped."""
-    delta, promise = {"constraint": dphmm.DeltaSet("0.3"), "ledger": kept}, dphmm.SequencePromise(2, steps=5)
-    planned = {"schedule": dphmm.Schedule(promise, 1, [2, 3]), "epsilon": None} if schedule else {}
+    delta, promise = {"constraint": dphmm.policy.DeltaSet("0.3"), "ledger": kept}, dphmm.SequencePromise(2, steps=5)
+    planned = {"schedule": dphmm.accounting.Schedule(promise, 1, [2, 3]), "epsilon": None} if schedule else {}
     if not schedule:
         list(batch(moving(), 1, **delta).run(walks(2)))
     before = {key: kept.entries(*key) for key in kept.sessions()}
@@ -452,7 +452,7 @@ def test_caps_of_who_is_refused_before_a_draw_do_not_stay(schedule, kept):
 
 
 def test_caps_are_kept_of_who_has_no_new_rows(kept):
-    delta = {"constraint": dphmm.DeltaSet("0.3"), "ledger": kept}
+    delta = {"constraint": dphmm.policy.DeltaSet("0.3"), "ledger": kept}
     list(batch(moving(), 1, **delta).run(walks(5)))
     again = batch(moving(), 2, cap_cost=90, **delta)
     assert sum(len(chunk) for chunk in again.run(walks(5), resume=True)) == 4 * 5
@@ -486,8 +486,8 @@ def test_blocks_of_steps_begin_at_step_1(parts):
     for made in (
         lambda: Batch(*parts, 1, promise=promise),
         lambda: dphmm.ReleaseSession(*parts, 1, promise=promise),
-        lambda: dphmm.plan(*parts, promise),
-        lambda: Batch(*parts, schedule=dphmm.Schedule(promise, 1, [1, 2])),
+        lambda: dphmm.choose.plan(*parts, promise),
+        lambda: Batch(*parts, schedule=dphmm.accounting.Schedule(promise, 1, [1, 2])),
     ):
         with pytest.raises(InvalidInput, match="promise: got passed=2; expected a promise without it"):
             made()
@@ -514,8 +514,8 @@ class TestOutput:
 
         model, policy, space = parts
         model = dphmm.MarkovModel(model.initial, model.transition, space=space)
-        dphmm.save_model(model, tmp_path / "m.npz")
-        dphmm.save_policy(policy, tmp_path / "p.json", model=model)
+        dphmm.storage.save_model(model, tmp_path / "m.npz")
+        dphmm.storage.save_policy(policy, tmp_path / "p.json", model=model)
         self.table.to_csv(tmp_path / "people.csv", index=False)
         monkeypatch.setattr("dphmm.batch.default_bits", lambda bits: dphmm.ReplayBits(1))
         words = ["release", tmp_path / "people.csv", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json"]

@@ -68,7 +68,7 @@ def test_categories_of_polars_are_names():
     polars = pytest.importorskip("polars", reason="polars is not installed")
     frame = polars.from_pandas(people())
     named = frame.with_columns(polars.col("user").cast(polars.Categorical))
-    assert dphmm.fit(named, GRID, step="10min").digest == dphmm.fit(frame, GRID, step="10min").digest
+    assert dphmm.storage.fit(named, GRID, step="10min").digest == dphmm.storage.fit(frame, GRID, step="10min").digest
 
 
 def plain(kind):
@@ -89,19 +89,21 @@ MODULES = {"arrow": "pyarrow", "polars": "polars", "lazy": "polars", "reader": "
 RELEASED = dphmm.release_many(people(), *WORLD, bits=dphmm.ReplayBits(1))
 CALLS = {
     "release_many": lambda kind: dphmm.release_many(made(kind, people()), *WORLD, bits=dphmm.ReplayBits(1)),
-    "fit": lambda kind: dphmm.fit(made(kind, people()), GRID, step="10min").digest,
+    "fit": lambda kind: dphmm.storage.fit(made(kind, people()), GRID, step="10min").digest,
     "private fit": lambda kind: (
-        dphmm.fit(made(kind, people()), GRID, step="10min", epsilon=1, max_length=4, bits=dphmm.ReplayBits(1)).digest
+        dphmm.storage.fit(
+            made(kind, people()), GRID, step="10min", epsilon=1, max_length=4, bits=dphmm.ReplayBits(1)
+        ).digest
     ),
     "query": lambda kind: (
         dphmm.query("histogram", plain(kind), "group:2", 1000, states=GRID, bits=dphmm.ReplayBits(1)).table
     ),
-    "smooth": lambda kind: dphmm.smooth(made(kind, RELEASED), *WORLD),
-    "synthesize": lambda kind: dphmm.synthesize(MODEL, 3, 4, seed=2, like=totals(kind)),
+    "smooth": lambda kind: dphmm.reconstruction.smooth(made(kind, RELEASED), *WORLD),
+    "synthesize": lambda kind: dphmm.evaluation.synthesize(MODEL, 3, 4, seed=2, like=totals(kind)),
     "check_release": lambda kind: dphmm.audit.check_release(made(kind, RELEASED), *WORLD).document(),
     "attack": lambda kind: dphmm.audit.attack(RELEASED, made(kind, people()), *WORLD).document(),
-    "population": lambda kind: dphmm.population(made(kind, RELEASED), *WORLD).records(),
-    "read": lambda kind: dphmm.read(made(kind, RELEASED)).document(),
+    "population": lambda kind: dphmm.reconstruction.population(made(kind, RELEASED), *WORLD).records(),
+    "read": lambda kind: dphmm.audit.read(made(kind, RELEASED)).document(),
 }
 
 
@@ -126,9 +128,9 @@ def test_a_stream_that_was_read_is_refused_rather_than_empty():
     dphmm.query("histogram", reader, "group:2", 1000, **ask)
     for again in (
         lambda: dphmm.query("histogram", reader, "group:2", 1000, **ask),
-        lambda: dphmm.fit(reader, GRID, step="10min", epsilon=1, max_length=4),
+        lambda: dphmm.storage.fit(reader, GRID, step="10min", epsilon=1, max_length=4),
         lambda: dphmm.release_many(reader, *WORLD),
-        lambda: dphmm.split_people(reader, 0.5),
+        lambda: dphmm.storage.split_people(reader, 0.5),
         lambda: to_arrow(reader, ["user"]),
         lambda: column_list(reader),
     ):
@@ -146,7 +148,7 @@ def test_one_row_that_cannot_be_read_is_set_aside_in_every_kind(kind, column):
         odd["lon"] = odd["lon"].where(frame.index != 7)
     caps = {"step": "10min", "epsilon": 1, "max_length": 4}
     models = [
-        dphmm.fit(rows, GRID, **caps, bits=dphmm.ReplayBits(1)).digest
+        dphmm.storage.fit(rows, GRID, **caps, bits=dphmm.ReplayBits(1)).digest
         for rows in (made(kind, odd), frame.drop(index=7))
     ]
     assert models[0] == models[1]
@@ -203,13 +205,17 @@ CAPS = {"step": "10min", "epsilon": 1, "max_length": 4}
 JUDGED = {
     "load_trajectories": loaded,
     "load_visits": lambda table: load_visits(table, GRID, 600).rejected.to_pylist(),
-    "check_table": lambda table: dphmm.check_table(table, *WORLD[:3]).lines(),
+    "check_table": lambda table: dphmm.evaluation.check_table(table, *WORLD[:3]).lines(),
     "query": counted,
     "query by times": lambda table: counted(table, times=4, first="2024-05-06T08:00Z", step="10min"),
-    "fit": lambda table: dphmm.fit(table, GRID),
-    "private fit": lambda table: dphmm.fit(table, GRID, **CAPS, bits=dphmm.ReplayBits(1)).matrix.toarray().tolist(),
+    "fit": lambda table: dphmm.storage.fit(table, GRID),
+    "private fit": lambda table: (
+        dphmm.storage.fit(table, GRID, **CAPS, bits=dphmm.ReplayBits(1)).matrix.toarray().tolist()
+    ),
     "release_many": lambda table: dphmm.release_many(table, *WORLD, bits=dphmm.ReplayBits(1)),
-    "split_people": lambda table: [to_arrow(part).to_pylist() for part in dphmm.split_people(table, 0.5, seed=4)],
+    "split_people": lambda table: [
+        to_arrow(part).to_pylist() for part in dphmm.storage.split_people(table, 0.5, seed=4)
+    ],
 }
 #: Calls that take no path of a file: a command reads it.
 FRAMES_ALONE = ("fit", "private fit", "release_many", "split_people")
@@ -272,23 +278,23 @@ def test_trajectories_are_a_table_wherever_one_is_taken():
     trips = rows.trajectories
     found = dphmm.release_many(trips, *WORLD, bits=dphmm.ReplayBits(1))
     assert found.to_pylist() == to_arrow(RELEASED).to_pylist()
-    assert dphmm.fit(trips, GRID, step="10min").digest == CALLS["fit"]("pandas")
+    assert dphmm.storage.fit(trips, GRID, step="10min").digest == CALLS["fit"]("pandas")
     assert dphmm.audit.attack(RELEASED, trips, *WORLD).document() == CALLS["attack"]("pandas")
-    first, second = dphmm.split_people(trips, 0.5, seed=4)
+    first, second = dphmm.storage.split_people(trips, 0.5, seed=4)
     assert first.num_rows + second.num_rows == 24 and first.column_names == trips.to_arrow().column_names
     step = dphmm.MarkovModel(MODEL.initial, MODEL.matrix, space=GRID, step=600)
     assert dphmm.release_many(trips, step, *WORLD[1:], bits=dphmm.ReplayBits(1)).num_rows == 24
     with pytest.raises(InvalidInput, match=r"table: got Loaded; .* Trajectories, such as its .trajectories"):
-        dphmm.fit(rows, GRID)
+        dphmm.storage.fit(rows, GRID)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_people_are_split_into_tables_of_the_same_kind(kind):
     table = made(kind, people())
-    parts = dphmm.split_people(table, 0.5, seed=4)
+    parts = dphmm.storage.split_people(table, 0.5, seed=4)
     assert [type(part) for part in parts] == [type(table)] * 2
     users = [set(part["user"].to_pylist() if kind == "arrow" else part["user"]) for part in parts]
-    assert users == [set(part["user"]) for part in dphmm.split_people(people(), 0.5, seed=4)]
+    assert users == [set(part["user"]) for part in dphmm.storage.split_people(people(), 0.5, seed=4)]
     assert sum(map(len, parts)) == 24
 
 
@@ -297,8 +303,8 @@ def test_people_are_split_into_tables_of_the_same_kind(kind):
 def test_tables_of_places_become_points(what, kind):
     pytest.importorskip("geopandas", reason="geopandas is not installed")
     table = {"place": people(), "z": RELEASED}.get(what)
-    table = dphmm.smooth(RELEASED, *WORLD, path=True) if table is None else table
-    points = dphmm.to_geopandas(made(kind, table), what=what)
+    table = dphmm.reconstruction.smooth(RELEASED, *WORLD, path=True) if table is None else table
+    points = dphmm.storage.to_geopandas(made(kind, table), what=what)
     lat, lon = ("lat", "lon") if what == "place" else (f"{what}_lat", f"{what}_lon")
     assert points.crs.to_epsg() == 4326 and len(points) == 24
     if lat in points:
@@ -307,22 +313,22 @@ def test_tables_of_places_become_points(what, kind):
 
 def test_points_are_of_the_first_places_that_there_are_and_of_rows_that_have_one():
     pytest.importorskip("geopandas", reason="geopandas is not installed")
-    assert np.array_equal(dphmm.to_geopandas(RELEASED).geometry.x, RELEASED.z_lon)
+    assert np.array_equal(dphmm.storage.to_geopandas(RELEASED).geometry.x, RELEASED.z_lon)
     some = RELEASED.assign(z_lat=RELEASED.z_lat.where(RELEASED.step % 2 == 0))
-    assert len(dphmm.to_geopandas(some, what="z")) == (RELEASED.step % 2 == 0).sum()
-    found = dphmm.synthesize(MODEL, 2, 3, seed=1)
-    assert np.array_equal(dphmm.to_geopandas(found).geometry.x, found.lon)
-    trips = dphmm.Trajectories.from_labels(["a"], lat=np.array([1.0]), lon=np.array([2.0]))
-    assert dphmm.to_geopandas(trips).geometry.x[0] == 2.0
+    assert len(dphmm.storage.to_geopandas(some, what="z")) == (RELEASED.step % 2 == 0).sum()
+    found = dphmm.evaluation.synthesize(MODEL, 2, 3, seed=1)
+    assert np.array_equal(dphmm.storage.to_geopandas(found).geometry.x, found.lon)
+    trips = dphmm.states.Trajectories.from_labels(["a"], lat=np.array([1.0]), lon=np.array([2.0]))
+    assert dphmm.storage.to_geopandas(trips).geometry.x[0] == 2.0
     with pytest.raises(InvalidInput, match="smoothed_lat and smoothed_lon; or what=z"):
-        dphmm.to_geopandas(RELEASED, what="smoothed")
+        dphmm.storage.to_geopandas(RELEASED, what="smoothed")
 
 
 def test_projected_points_are_brought_to_degrees_and_the_frame_stays():
     table = made("geopandas", people()).to_crs(32633)
     before = table.copy()
-    found = dphmm.fit(table, GRID, step="10min")
-    assert found.digest == dphmm.fit(people(), GRID, step="10min").digest
+    found = dphmm.storage.fit(table, GRID, step="10min")
+    assert found.digest == dphmm.storage.fit(people(), GRID, step="10min").digest
     assert table.equals(before) and table.crs == before.crs
 
 
@@ -373,11 +379,11 @@ def test_spellings_of_a_name_are_one_person_in_every_container(kind, tmp_path):
     found = dphmm.release_many(table, *WORLD, bits=dphmm.ReplayBits(1), progress=False)
     assert to_arrow(found).to_pylist() == to_arrow(RELEASED).to_pylist()
     models = [
-        dphmm.fit(rows, GRID, step="10min", epsilon=1, max_length=4, bits=dphmm.ReplayBits(1)).digest
+        dphmm.storage.fit(rows, GRID, step="10min", epsilon=1, max_length=4, bits=dphmm.ReplayBits(1)).digest
         for rows in (table, people())
     ]
     assert models[0] == models[1]
-    first, second = dphmm.split_people(table, 0.5, seed=4)
+    first, second = dphmm.storage.split_people(table, 0.5, seed=4)
     both = [
         {name.strip(" \u200b") for name in to_arrow(part, ["user"])["user"].to_pylist()} for part in (first, second)
     ]

@@ -24,7 +24,9 @@ def small(a, b): pass
 PIPELINE = """from typing import NamedTuple
 class Stage(NamedTuple):
     words: tuple
-_OWN = ("b",)
+    def members(self, options):
+        return [one for one in options if one != "b"]
+SETTING = ()
 STAGES = {"data": Stage(("small",))}
 """
 COMMANDS = {"cli/app.py": APP, "cli/pipeline.py": PIPELINE}

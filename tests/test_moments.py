@@ -328,8 +328,11 @@ def test_steps_that_are_not_asked_and_plans_of_beliefs_keep_their_moments(clock,
     """What a schedule leaves out stands for its moment too; a resumed run goes on where it was."""
     promise = dphmm.SequencePromise(2 * CLEAR, steps=9)
     more = {
-        "planned": {"promise": promise, "schedule": dphmm.Schedule(promise, CLEAR, at=[2, 3])},
-        "paced": {"promise": promise, "schedule": dphmm.Schedule(promise, CLEAR, at=range(1, 9), spreads=[0.1])},
+        "planned": {"promise": promise, "schedule": dphmm.accounting.Schedule(promise, CLEAR, at=[2, 3])},
+        "paced": {
+            "promise": promise,
+            "schedule": dphmm.accounting.Schedule(promise, CLEAR, at=range(1, 9), spreads=[0.1]),
+        },
         "delta-set": {"constraint": "delta=0.1"},
     }[kind]
     for one, other in itertools.product(BEGINNINGS, repeat=2):
@@ -445,7 +448,7 @@ def test_many_steps_one_by_one_are_few_rows_of_a_file(tmp_path):
         assert connection.execute("SELECT t, length(moments) FROM moment").fetchall() == [(1, 960), (121, 640)]
         connection.execute("UPDATE moment SET moments = substr(moments, 1, length(moments) - 8) WHERE t = 121")
     connection.close()
-    with open_ledger(path) as ledger, pytest.raises(dphmm.DphmmError, match="do not stand for a moment each"):
+    with open_ledger(path) as ledger, pytest.raises(dphmm.errors.DphmmError, match="do not stand for a moment each"):
         ledger.check()
 
 

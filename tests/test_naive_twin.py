@@ -84,19 +84,20 @@ def disagreements(policy, mask, edges_among):
     answers, states = POINTS.astype(float), np.flatnonzero(possible)
     theirs = plain.protected(edges_among(possible), answers, possible)
     before = plain.Hull.of(answers[theirs.edges[:, 1]] - answers[theirs.edges[:, 0]])
-    graph = dphmm.protectable_graph(OURS[policy], SPACE, possible)
-    hull = dphmm.sensitivity_hull(graph, SPACE, possible)
+    graph = dphmm.sensitivity.protectable_graph(OURS[policy], SPACE, possible)
+    hull = dphmm.sensitivity.sensitivity_hull(graph, SPACE, possible)
     edges = OURS[policy].edges(possible)
     added = sorted(set(map(tuple, graph.edges(possible).tolist())) - set(map(tuple, edges.tolist())))
     same = {
         "edges": np.array_equal(theirs.edges, edges),
-        "area before": _near(before.volume, dphmm.sensitivity_hull(OURS[policy], SPACE, possible).volume),
+        "area before": _near(before.volume, dphmm.sensitivity.sensitivity_hull(OURS[policy], SPACE, possible).volume),
         "area": _near(theirs.hull.volume, hull.volume),
         "norms": _near(theirs.hull.norm(answers), hull.norm(answers)),
         "degrees": np.array_equal(
-            plain.degrees(theirs.hull, answers, states, states), dphmm.degree_of_protection(hull, SPACE, possible)
+            plain.degrees(theirs.hull, answers, states, states),
+            dphmm.sensitivity.degree_of_protection(hull, SPACE, possible),
         ),
-        "exposed": np.array_equal(theirs.exposed, dphmm.exposed_states(OURS[policy], SPACE, possible)),
+        "exposed": np.array_equal(theirs.exposed, dphmm.sensitivity.exposed_states(OURS[policy], SPACE, possible)),
         "joins": sorted(tuple(sorted(pair)) for pair in theirs.joins) == added,
     }
     return {name for name, agree in same.items() if not agree}
@@ -164,7 +165,7 @@ def test_plain_noise_has_the_error_of_the_law():
     A sampler off by a factor of 1.1 in scale is off by 21 % here, some 15 standard errors.
     """
     hull = plain.Hull.of(np.array([[3.0, 1.0], [0.0, 2.0], [-1.0, 1.0]]))
-    ours = dphmm.sensitivity_hull(
+    ours = dphmm.sensitivity.sensitivity_hull(
         dphmm.policy.from_edges([(0, 1), (0, 2), (0, 3)], 4), np.array([[0, 0], [3, 1], [0, 2], [-1, 1]])
     )
     expected = dphmm.mechanisms.KNorm(ours, 1).expected_error

@@ -31,7 +31,7 @@ RESULTS = {
         ),
         "group",
     ),
-    "synthesize": (lambda: dphmm.synthesize(MODEL, 2, 3, seed=1), "6 rows of 2 users"),
+    "synthesize": (lambda: dphmm.evaluation.synthesize(MODEL, 2, 3, seed=1), "6 rows of 2 users"),
 }
 
 
@@ -42,6 +42,6 @@ def test_results_show_themselves(name):
 
 
 def test_rows_of_people_stay_out_of_a_notebook():
-    rows = dphmm.Trajectories.from_labels(["ann", "ann"], state=["clinic", "home"])
+    rows = dphmm.states.Trajectories.from_labels(["ann", "ann"], state=["clinic", "home"])
     shown = rows._repr_html_()
     assert "ann" not in shown and "clinic" not in shown and rows.to_pandas().state.tolist() == ["clinic", "home"]

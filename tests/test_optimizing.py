@@ -1,4 +1,4 @@
-"""Made tables: from `dphmm.optimize` to a release, a ledger and back, by enumeration of their whole numbers.
+"""Made tables: from `dphmm.choose.optimize` to a release, a ledger and back, by enumeration of their whole numbers.
 
 Claims: every pair that a plan must hide (policy edges however they are answered, joins, partners, merged states) loses
 at most ε in fractions of the rows that are drawn from; a table is used in no other space, at no other ε and for no edge
@@ -48,7 +48,7 @@ def session(table, epsilon=2, policy=POLICY, space=SPACE, model=UNIFORM, **optio
 
 @pytest.fixture(scope="module")
 def table():
-    return dphmm.optimize(UNIFORM, POLICY, SPACE, 2)
+    return dphmm.choose.optimize(UNIFORM, POLICY, SPACE, 2)
 
 
 def worlds():
@@ -78,7 +78,7 @@ def worlds():
 def test_every_required_pair_of_random_worlds_keeps_epsilon():
     merged = joined = labels = compared = 0
     for model, policy, space, epsilon, protection in worlds():
-        made = dphmm.optimize(model, policy, space, epsilon, protection=protection)
+        made = dphmm.choose.optimize(model, policy, space, epsilon, protection=protection)
         plan = Setting.of(model, policy, space, epsilon, mechanism=made, protection=protection).first_plan()
         assert plan.mechanism == made
         most = exp_below(epsilon)
@@ -114,7 +114,7 @@ def test_mean_costs_count_everybody_where_they_are(loss):
     for model, policy, space, epsilon, protection in worlds():
         if space.has_labels:
             continue
-        made = dphmm.optimize(model, policy, space, epsilon, protection=protection, loss=loss)
+        made = dphmm.choose.optimize(model, policy, space, epsilon, protection=protection, loss=loss)
         plan = Setting.of(model, policy, space, epsilon, mechanism=made, protection=protection).first_plan()
 
         def cost(state, point, space=space):
@@ -131,33 +131,33 @@ def test_labels_are_right_as_often_as_any_mechanism_can_make_them():
     """Of k labels alike that are all joined that is randomised response: e^ε / (e^ε + k - 1)."""
     for k, epsilon in itertools.product((2, 5, 9), (1, 2)):
         space = dphmm.StateSpace.labels([f"l{i}" for i in range(k)])
-        made = dphmm.optimize(model_of(k), dphmm.policy.complete(k), space, epsilon)
+        made = dphmm.choose.optimize(model_of(k), dphmm.policy.complete(k), space, epsilon)
         assert made.making.loss == "label"
         assert 1 - made.making.cost == pytest.approx(np.exp(epsilon) / (np.exp(epsilon) + k - 1), rel=1e-6)
     skewed = model_of(4, [7, 1, 1, 1])
     space = dphmm.StateSpace.labels(["a", "b", "c", "d"])
-    made = dphmm.optimize(skewed, dphmm.policy.complete(4), space, 1)
+    made = dphmm.choose.optimize(skewed, dphmm.policy.complete(4), space, 1)
     assert 1 - made.making.cost == pytest.approx(0.7, abs=1e-6), "it names the likeliest label always"
 
 
 def test_costs_of_ones_own_decide_what_is_named():
     costs = np.array([[0, 5, 5], [1, 0, 1], [5, 5, 0]])
     space = dphmm.StateSpace.labels(["a", "b", "c"])
-    made = dphmm.optimize(model_of(3), dphmm.policy.complete(3), space, Fraction(1, 4), loss=costs)
+    made = dphmm.choose.optimize(model_of(3), dphmm.policy.complete(3), space, Fraction(1, 4), loss=costs)
     own = OptimalTable(made.law.points, made.edges, Fraction(1, 4), costs=costs)
     assert made.making.loss == "custom" and made.law.digest == own.law.digest
     for wrong, told in ((np.ones((2, 2)), r"shape \(2, 2\)"), (-costs, "negative"), ("miles", "one of squared")):
         with pytest.raises(InvalidInput, match=rf"loss: .*{told}"):
-            dphmm.optimize(model_of(3), dphmm.policy.complete(3), space, 1, loss=wrong)
+            dphmm.choose.optimize(model_of(3), dphmm.policy.complete(3), space, 1, loss=wrong)
     with pytest.raises(InvalidInput, match=r"loss: got squared; expected label.*names have no distance"):
-        dphmm.optimize(model_of(3), dphmm.policy.complete(3), space, 1, loss="squared")
+        dphmm.choose.optimize(model_of(3), dphmm.policy.complete(3), space, 1, loss="squared")
     with pytest.raises(InvalidInput, match=r"gap: got 0\.5; expected a ratio of at least 1"):
-        dphmm.optimize(model_of(3), dphmm.policy.complete(3), space, 1, gap=0.5)
+        dphmm.choose.optimize(model_of(3), dphmm.policy.complete(3), space, 1, gap=0.5)
 
 
 def test_the_bound_is_for_epsilon_and_not_for_a_little_less():
     """A table made for much less than ε has no less cost than the bound for ε, and the bound falls with ε."""
-    bounds = [dphmm.optimize(UNIFORM, POLICY, SPACE, Fraction(e, 4)).making.bound for e in (2, 3, 4, 8)]
+    bounds = [dphmm.choose.optimize(UNIFORM, POLICY, SPACE, Fraction(e, 4)).making.bound for e in (2, 3, 4, 8)]
     assert bounds == sorted(bounds, reverse=True) and bounds[-1] > 0
     found = OptimalTable([[0], [1]], [[0, 1]], 1, costs=[[0, 1], [1, 0]])
     least = 1 / (np.e + 1)
@@ -181,8 +181,8 @@ def test_a_release_draws_from_the_rows_of_the_table(table):
 
 
 def test_the_same_table_always_and_no_other_makes_the_same_plan(table):
-    again = dphmm.optimize(UNIFORM, POLICY, SPACE, 2)
-    other = dphmm.optimize(UNIFORM, POLICY, SPACE, 2, loss="distance")
+    again = dphmm.choose.optimize(UNIFORM, POLICY, SPACE, 2)
+    other = dphmm.choose.optimize(UNIFORM, POLICY, SPACE, 2, loss="distance")
     assert (again.digest, again.reference) == (table.digest, f"{PREFIX}:{table.digest}")
     assert other.digest != table.digest
     plans = [Setting.of(UNIFORM, POLICY, SPACE, 2, mechanism=one).first_plan().hash for one in (table, again, other)]
@@ -199,7 +199,7 @@ def test_a_history_goes_on_with_its_table_alone(table):
     again = dphmm.ReleaseSession.resume(ledger, "s", UNIFORM, POLICY, SPACE, bits=dphmm.ReplayBits(2))
     assert np.array_equal(again.posterior.probability, first.posterior.probability)
     again.release(3)
-    other = dphmm.optimize(UNIFORM, POLICY, SPACE, 2, loss="distance")
+    other = dphmm.choose.optimize(UNIFORM, POLICY, SPACE, 2, loss="distance")
     for mechanism in (other, "auto", "optimal-table"):
         with pytest.raises(InvalidInput, match=r"mechanism: got .*; expected .made-table:"):
             session(mechanism, ledger=ledger).release(1)
@@ -264,7 +264,7 @@ def test_a_table_serves_beside_another_query_where_partners_are_its_edges(table)
     first = session(table, ledger=ledger)
     first.release(2)
     other = dphmm.StateSpace(ANSWERS[:, ::-1].copy())
-    second = dphmm.optimize(UNIFORM, POLICY, other, 2)
+    second = dphmm.choose.optimize(UNIFORM, POLICY, other, 2)
     beside = dphmm.ReleaseSession(
         UNIFORM, POLICY, other, 2, mechanism=second, subject="s", query="other", ledger=ledger, bits=dphmm.ReplayBits(3)
     )
@@ -314,10 +314,10 @@ def made_of(table, weights, **changed):
 def test_answers_that_are_all_the_same_are_refused():
     space = dphmm.StateSpace([1, 1, 1])
     with pytest.raises(InvalidInput, match=r"space: got answers that are all the same"):
-        dphmm.optimize(model_of(3), dphmm.policy.complete(3), space, 1)
+        dphmm.choose.optimize(model_of(3), dphmm.policy.complete(3), space, 1)
 
 
 def test_a_ratio_that_nobody_knows_is_none(table):
-    large = dphmm.optimize(UNIFORM, POLICY, SPACE, 20)
+    large = dphmm.choose.optimize(UNIFORM, POLICY, SPACE, 20)
     assert large.making.method == "truth" and large.making.certified_ratio is None
     assert replace(table.making, cost=0.0).certified_ratio == 1

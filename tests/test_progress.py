@@ -19,7 +19,7 @@ class _Terminal(io.StringIO):
 def _plan(**given):
     space = dphmm.StateSpace([0, 1])
     model = dphmm.MarkovModel([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
-    return dphmm.plan(model, dphmm.policy.complete(2), space, dphmm.SequencePromise(2, per=8), people=5, **given)
+    return dphmm.choose.plan(model, dphmm.policy.complete(2), space, dphmm.SequencePromise(2, per=8), people=5, **given)
 
 
 def test_a_function_is_called_with_what_is_done():

@@ -54,9 +54,12 @@ MODULES += (
     "storage/tables",
     "storage/columns",
     "storage/importers/imported",
+    "storage/importers/events",
+    "statement/events",
 )
 MODULES += ("audit/black_box", "audit/verify", "audit/check", "audit/release_tables", "reconstruction/linear")
 MODULES += ("storage/release_table", "storage/commit_log", "storage/csv_files")
+MODULES += ("learning/learn", "learning/tilt")
 #: Modules of those packages on which no statement of a page rests, and why.
 CARRY_NOTHING = {
     "session/own_places": "a reader's model of one person, learned from published answers: no guarantee rests on it",

@@ -25,7 +25,7 @@ from spark.test_bucket import job_of
 
 STEP = 300
 DAY = dphmm.SequencePromise(2, steps=4)
-PACED = dphmm.Schedule(DAY, 1, [1, 2, 3, 4], (0.1, 0.2))
+PACED = dphmm.accounting.Schedule(DAY, 1, [1, 2, 3, 4], (0.1, 0.2))
 SPACES = {
     "numbers": (dphmm.StateSpace([[0, 0], [1, 0], [0, 1], [1, 1]]), ["z_0", "z_1"]),
     "labels": (dphmm.StateSpace.labels(["0", "1", "2", "3"]), ["z"]),
@@ -34,7 +34,7 @@ SPACES = {
 CHOICES = {
     "support": {"epsilon": 1},
     "delta-set": {"epsilon": 1, "constraint": "delta=0.2"},
-    "planned": {"schedule": dphmm.Schedule(DAY, 1, [1, 3])},
+    "planned": {"schedule": dphmm.accounting.Schedule(DAY, 1, [1, 3])},
     "paced": {"schedule": PACED},
 }
 

@@ -11,8 +11,8 @@ def misspelt(table: Any, model: dphmm.MarkovModel, policy: dphmm.PolicyGraph, sp
     dphmm.release_many(table, *public, 1, constraint="delta=0.1", min_people=20)
     dphmm.release_many(table, *public, 1, constrain="support")  # type: ignore[call-arg]
     dphmm.release_many(table, *public, 1, constraint=0.1)  # type: ignore[arg-type]
-    dphmm.check_table(table, *public, 1, min_person=20)  # type: ignore[call-arg]
-    dphmm.event_odds(table, *public, [0], 1, 2, protect="nearest")  # type: ignore[call-arg]
-    dphmm.population(table, *public, 1, mechanisms="auto")  # type: ignore[call-arg]
+    dphmm.evaluation.check_table(table, *public, 1, min_person=20)  # type: ignore[call-arg]
+    dphmm.reconstruction.event_odds(table, *public, [0], 1, 2, protect="nearest")  # type: ignore[call-arg]
+    dphmm.reconstruction.population(table, *public, 1, mechanisms="auto")  # type: ignore[call-arg]
     dphmm.audit.sequence_loss(*public, 1, 2, startat="at")  # type: ignore[call-arg]
     Setting.of(*public, 1, mechanisms="auto")  # type: ignore[call-arg]

@@ -40,3 +40,4 @@ def forget() -> None:
     zoneinfo.ZoneInfo.clear_cache()
     clock.day_begins.cache_clear()
     clock._bins_at_hours.cache_clear()
+    clock.zone_changes.cache_clear()

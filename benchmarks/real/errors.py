@@ -35,9 +35,10 @@ def joined(rows: pd.DataFrame, released: pd.DataFrame, step_seconds: int | None)
 
 def with_estimates(released: pd.DataFrame, model: Path, policy: Path, ledger: Path) -> pd.DataFrame:
     """The released rows, all asked, with what a reader makes of the answers so far: mean and likeliest state."""
-    from dphmm import ReleaseSession, load_model, load_policy, open_ledger
+    from dphmm import ReleaseSession, open_ledger
     from dphmm.session import estimate
     from dphmm.session.stepwise import walk
+    from dphmm.storage import load_model, load_policy
 
     made = load_model(model)
     space: Any = made.space
@@ -98,7 +99,7 @@ def answers_of(given: Input, folder: Path) -> pd.DataFrame | None:
 
 def blind_error(cell: Cell, folder: Path) -> float:
     """Mean error of one guess that needs no release: the mean answer under the model's initial distribution."""
-    from dphmm import load_model
+    from dphmm.storage import load_model
 
     given = INPUTS[cell.name]
     model = load_model(folder / f"{cell.model}.npz")
@@ -124,7 +125,7 @@ def estimated(cell: Cell, folder: Path) -> pd.DataFrame:
 
 def stay_errors(cell: Cell, folder: Path) -> dict[str, float]:
     """Median errors of the estimate when someone has just come into a cell, and after an hour in it without a gap."""
-    from dphmm import load_model
+    from dphmm.storage import load_model
 
     released = estimated(cell, folder)
     both = joined(pd.read_parquet(folder / "release.parquet"), released, 300).sort_values(["user", "step"])

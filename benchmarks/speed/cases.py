@@ -15,6 +15,7 @@ from benchmarks.speed import (
     ledgers,
     many,
     noise,
+    readers,
     starting,
     step,
 )
@@ -28,7 +29,8 @@ CASES: dict[str, Callable[[Effort], Iterator[Figure]]] = {
     "many": many.figures,
     "ledger": ledgers.figures,
     "growth": growth.figures,
-    "learning": learning.figures,
+    "fit": learning.figures,
+    "learning": readers.figures,
     "hmm": hmm.figures,
     "dependence": dependence.figures,
     "audit": audits.figures,

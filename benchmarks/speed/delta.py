@@ -89,7 +89,7 @@ def _run(parts: Any, path: Sequence[int], *, split: bool, file: Path | None = No
 
 def _walk(parts: Any, path: Sequence[int], split: bool, stored: dict[str, Any]) -> Run:
     model, policy, space = parts
-    session = dphmm.ReleaseSession(model, policy, space, 1, constraint=dphmm.DeltaSet(DELTA), **stored)
+    session = dphmm.ReleaseSession(model, policy, space, 1, constraint=dphmm.policy.DeltaSet(DELTA), **stored)
     planning, sizes = 0.0, []
     began, spent = time.perf_counter(), time.process_time()
     for state in path:

@@ -34,10 +34,10 @@ def figures(effort: Effort) -> Iterator[Figure]:
                     yield Figure("draws", f"{name}: draws, one a call", single, "/s")
 
 
-def _hull(dimension: int) -> dphmm.SensitivityHull:
+def _hull(dimension: int) -> dphmm.sensitivity.SensitivityHull:
     side = _SIDES[dimension]
     cells = np.indices((side,) * dimension).reshape(dimension, -1).T
-    return dphmm.sensitivity_hull(dphmm.policy.radius(cells, _RADIUS), cells)
+    return dphmm.sensitivity.sensitivity_hull(dphmm.policy.radius(cells, _RADIUS), cells)
 
 
 def _one_by_one(mechanism: dphmm.mechanisms.LatticeMechanism, count: int) -> None:

@@ -73,7 +73,7 @@ def figures(effort: Effort) -> Iterator[Figure]:
 
 
 def _against(start: Start, repeats: int, missing: list[str]) -> Iterator[Figure]:
-    ours = timed(_fit(dphmm.CategoricalHMM, start), repeats)
+    ours = timed(_fit(dphmm.markov.CategoricalHMM, start), repeats)
     for name in _OTHERS:
         if name in missing:
             continue
@@ -135,8 +135,8 @@ def _sparse(effort: Effort) -> Figure:
     start = Start.of(Shape(400, 100, 100))
     band = sum(np.roll(np.eye(400), step, axis=1) for step in (0, 1, 2)) / 3
     stored = start._replace(transmat=band)
-    dense = timed(_fit(dphmm.CategoricalHMM, stored), effort.pick(1, 5))
-    thin = timed(_fit(dphmm.CategoricalHMM, stored._replace(transmat=sparse.csr_array(band))), effort.pick(1, 5))
+    dense = timed(_fit(dphmm.markov.CategoricalHMM, stored), effort.pick(1, 5))
+    thin = timed(_fit(dphmm.markov.CategoricalHMM, stored._replace(transmat=sparse.csr_array(band))), effort.pick(1, 5))
     note = f"sparse {seconds(thin.median)}, dense {seconds(dense.median)}; 3 of 400 moves possible"
     return Figure("hmm", f"{start.shape}: dense time / sparse time", dense.times(thin), "×", FASTER, note)
 

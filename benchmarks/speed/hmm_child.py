@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _iteration(start: Start, checkpoint: bool) -> Any:
-    model = dphmm.CategoricalHMM(_STATES, n_features=6, n_iter=1, init_params="", checkpoint=checkpoint)
+    model = dphmm.markov.CategoricalHMM(_STATES, n_features=6, n_iter=1, init_params="", checkpoint=checkpoint)
     model.startprob_, model.transmat_, model.emissionprob_ = start.startprob, start.transmat, start.emissionprob
     return model.fit(start.symbols)
 

@@ -22,7 +22,7 @@ def figures(effort: Effort) -> Iterator[Figure]:
         sequences = _walks(side)
         taken = timed(lambda given=sequences, n=side**2: dphmm.MarkovModel.fit(given, n_states=n), effort.pick(1, 5))
         name = f"{TRANSITIONS:,} transitions, {side**2:,} states"
-        yield Figure("learning", name, taken, "s", TARGET, f"{len(sequences):,} sequences")
+        yield Figure("fit", name, taken, "s", TARGET, f"{len(sequences):,} sequences")
 
 
 def _walks(side: int) -> list[np.ndarray]:

@@ -89,16 +89,16 @@ def _rate(draw: Draw, call: str, effort: Effort) -> Spread:
 
 def _on_a_line() -> dict[str, Draw]:
     """Answers that differ by at most 1: P(v) ∝ exp(-|v|)."""
-    return _ours(dphmm.sensitivity_hull(dphmm.policy.complete(2), [[0], [1]]))
+    return _ours(dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(2), [[0], [1]]))
 
 
 def _in_the_plane() -> dict[str, Draw]:
     """Neighbours are cells at most one apart."""
     cells = [[x, y] for x in range(3) for y in range(3)]
-    return _ours(dphmm.sensitivity_hull(dphmm.policy.radius(cells, 1), cells))
+    return _ours(dphmm.sensitivity.sensitivity_hull(dphmm.policy.radius(cells, 1), cells))
 
 
-def _ours(hull: dphmm.SensitivityHull) -> dict[str, Draw]:
+def _ours(hull: dphmm.sensitivity.SensitivityHull) -> dict[str, Draw]:
     mechanism = dphmm.mechanisms.DiscreteKNorm(hull, 1)
     return {AT_ONCE: mechanism.noise, ONE_A_CALL: lambda count: [mechanism.noise(1) for _ in range(count)]}
 

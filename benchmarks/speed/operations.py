@@ -88,7 +88,7 @@ def _belief(world: GridWorld) -> Any:
     start = np.zeros(world.n_states)
     start[world.n_states // 2] = 1.0
     mixed = 0.999 * start + 0.001 / world.n_states
-    return dphmm.Belief(np.log(mixed / mixed.sum()), np.ones(world.n_states, dtype=np.bool_))
+    return dphmm.markov.Belief(np.log(mixed / mixed.sum()), np.ones(world.n_states, dtype=np.bool_))
 
 
 def _delta_set(world: GridWorld) -> Any:

@@ -76,9 +76,11 @@ class _PolicyCase:
         plain_degrees = timed(
             lambda: found.append(plain.degrees(plain_hull, answers, states, states)), self.effort.pick(2, 5), warmups=0
         )
-        hull = dphmm.sensitivity_hull(self.world.policy(self.name), self.world.space)
-        degrees = timed(lambda: dphmm.degree_of_protection(hull, self.world.space), self.effort.pick(5, _SHORT_REPEATS))
-        if not np.array_equal(found[0], dphmm.degree_of_protection(hull, self.world.space)):
+        hull = dphmm.sensitivity.sensitivity_hull(self.world.policy(self.name), self.world.space)
+        degrees = timed(
+            lambda: dphmm.sensitivity.degree_of_protection(hull, self.world.space), self.effort.pick(5, _SHORT_REPEATS)
+        )
+        if not np.array_equal(found[0], dphmm.sensitivity.degree_of_protection(hull, self.world.space)):
             raise SystemExit(f"{self.name}: the plain version and the library disagree; no ratio means anything")
         slow = _together(plain_step, plain_degrees)
         for kind, fast in (("that makes its plan", cold), ("whose plan was made before", kept)):

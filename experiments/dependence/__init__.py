@@ -100,6 +100,7 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     tables=tables.tables,
+    files=(*real.GOWALLA_FILES, real.ADULT, *real.GRAPH_FILES),
     figures=(
         _figure(
             "true-epsilon",

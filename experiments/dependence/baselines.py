@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from dphmm import InvalidInput
 from dphmm.dependent import Calibration, Chain, Coefficients, Friendship, JointTable, Sum, calibrate, compare
 
 # The parts of calibration that no public name has: laws of sums, rows of pairs, rates that are rounded down.
 from dphmm.dependent._calibration import MARGIN, Case, rounded_down, short
 from dphmm.dependent._coefficients import FARTHEST, Model, checked_sensitivities, seen_from, size_of, sum_laws
+from dphmm.errors import InvalidInput
 from dphmm.types import FloatArray
 
 

@@ -22,9 +22,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from dphmm import load_trajectories
 from dphmm.dependent import classifier, degree_distribution, kmeans
 from dphmm.evaluation import bootstrap_mean
+from dphmm.storage import load_trajectories
 from dphmm.types import BoolArray, FloatArray, IntArray
 from experiments.dependence import leakage
 from experiments.dependence.mechanisms import People, affinity

@@ -19,7 +19,7 @@ from experiments.dphmm import runtime, tables
 from experiments.experiment import Cell, Experiment, Row, Settings
 from experiments.walks import cells as walks
 from experiments.walks.releases import Choices
-from experiments.walks.studies import EVERYBODY, RADII, there
+from experiments.walks.studies import EVERYBODY, FILES, radii, there
 from experiments.walks.tables import with_interval
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "1.5", "2")
@@ -57,7 +57,7 @@ def _few(data: str) -> Iterator[Choices]:
 
 
 def _other_radii(data: str) -> list[float]:
-    default, varied = RADII[data]
+    default, varied = radii(data)
     return [r for r in varied if r != default]
 
 
@@ -69,7 +69,7 @@ def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> lis
         return runtime.measure(settings, cell)
     study, choices, steps = walks.released(settings, cell, seed)
     rows = [walks.overall(steps)]
-    if choices.epsilon == "1" and choices.radius in (None, RADII[study.name][0]):
+    if choices.epsilon == "1" and choices.radius in (None, radii(study.name)[0]):
         rows += [*walks.over_time(steps), *walks.analytics(study, steps)]
     return walks.labelled(rows, choices)
 
@@ -85,6 +85,9 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     tables=tables.tables,
+    setting="The first cell of every walk is known",
+    files=tuple(FILES.values()),
+    takes_own=True,
     figures=(
         Figure(
             "figure-10-runtime",

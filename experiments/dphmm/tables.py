@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.walks.releases import UTIL
-from experiments.walks.studies import OTHERS, RADII
+from experiments.walks.studies import OTHERS, radii
 from experiments.walks.tables import OVERALL, PAPERS_MECHANISM, WITH_INTERVALS, intervals, mechanisms, with_columns
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _defaults(overall: pd.DataFrame) -> pd.DataFrame:
 
 
 def _default_radius(overall: pd.DataFrame) -> Any:
-    radius = overall["data"].map({name: default for name, (default, _) in RADII.items()})
+    radius = overall["data"].map(lambda name: radii(name)[0])
     return overall["radius"].isna() | (overall["radius"] == radius)
 
 

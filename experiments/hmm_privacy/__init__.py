@@ -91,6 +91,8 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     tables=tables.tables,
+    setting="Sequences of the casino",
+    files=tuple(data.file for data in real.DATA_SETS.values()),
     figures=(
         _papers("last", _LAST),
         _papers("last-paths", _LAST, "paths"),

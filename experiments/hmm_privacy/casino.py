@@ -12,7 +12,7 @@ from itertools import permutations
 
 import numpy as np
 
-from dphmm import CategoricalHMM
+from dphmm.markov import CategoricalHMM
 from dphmm.markov.hidden import Parameters, expected_counts, observations
 from dphmm.types import FloatArray, IntArray
 from experiments.experiment import Cell, Row, bits_of

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from dphmm import CategoricalHMM, ReplayBits
+from dphmm import ReplayBits
 from dphmm.accounting import LearningEvent
+from dphmm.markov import CategoricalHMM
 from dphmm.types import FloatArray, IntArray
 from experiments.experiment import Cell, Row
 

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dphmm import CategoricalHMM, InvalidInput, MarkovModel
+from dphmm import MarkovModel
 from dphmm.accounting import LearningEvent
+from dphmm.errors import InvalidInput
+from dphmm.markov import CategoricalHMM
 from dphmm.markov.private import fit_chain
 from dphmm.storage.importers import IMPORTERS
 from dphmm.types import Bits, IntArray

@@ -17,6 +17,7 @@ from experiments.experiment import Cell, Experiment, Row, Settings
 from experiments.location_sets import tables
 from experiments.walks import cells as walks
 from experiments.walks.releases import COMPLETE, Choices
+from experiments.walks.studies import FILES
 from experiments.walks.tables import with_interval
 
 EPSILONS, DELTAS = ("0.1", "0.2", "0.5", "1", "1.5", "2"), (None, "0.001", "0.01", "0.05", "0.1", "0.2")
@@ -73,6 +74,9 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     tables=tables.tables,
+    setting="The first cell of every walk is known",
+    files=tuple(FILES.values()),
+    takes_own=True,
     figures=(
         _figure("size-over-time", "Sizes, δ = 0.01, ε = 1", "over-time", _T, "plan_size", _SIZE),
         _figure("drift-over-time", "Drift, δ = 0.01, ε = 1", "over-time", _T, "drift", _DRIFT),

@@ -13,13 +13,13 @@ from itertools import product
 
 import numpy as np
 
-from dphmm import sensitivity_hull
 from dphmm.mechanisms import Staircase
 
 # The linear program itself: `OptimalTable` rounds its solution to an exact mechanism.
 from dphmm.mechanisms.table_program import Problem, optimum
 from dphmm.plot.figures import Figure
 from dphmm.policy import radius as within
+from dphmm.sensitivity import sensitivity_hull
 from experiments.experiment import Cell, Experiment, Row, Settings
 from experiments.optimum import tables
 from experiments.optimum.mechanisms import (

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphmm import SensitivityHull
 from dphmm.mechanisms import DiscreteKNorm, LatticeMechanism, OptimalTable, Staircase, choose
 
 # `Staircase` takes the best of these offsets for the mean square; here it is the best for the distance.
 from dphmm.mechanisms.knorm import Breakpoints, lattice_body
+from dphmm.sensitivity import SensitivityHull
 from dphmm.types import FloatArray, IntArray
 from experiments.optimum.risk import Noise, World, named
 

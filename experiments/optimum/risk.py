@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphmm import SensitivityHull
 from dphmm.mechanisms import LatticeMechanism
+from dphmm.sensitivity import SensitivityHull
 from dphmm.types import FloatArray, IntArray
 
 

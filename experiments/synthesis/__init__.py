@@ -15,29 +15,32 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from dphmm import Grid, MarkovModel, load_trajectories, synthesize
-from dphmm.evaluation import simulate_city
+from dphmm import Grid, MarkovModel
+from dphmm.errors import InvalidInput
+from dphmm.evaluation import simulate_city, synthesize
 from dphmm.markov.private import fit_chain
 
 # The true cells of rows are for whoever has them: no public name gives them.
 from dphmm.states.trajectory import true_states
+from dphmm.storage import load_trajectories
 from dphmm.types import FloatArray, IntArray
 from experiments.experiment import Cell, Experiment, Row, Settings, bits_of, groups, skipped
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dphmm import Trajectories
+    from dphmm.states import Trajectories
 
+Box: TypeAlias = tuple[float, float, float, float]
 EPSILONS = ("0.5", "1", "2")
 PEOPLE, TOP = 1000, 10
 #: Public numbers of each data set: file, box (west, south, east, north), cell in metres, step in seconds, steps of a
 #: stretch at most, and top speed.
-DATA_SETS = {
+DATA_SETS: dict[str, tuple[str, Box, float, int, int, str]] = {
     "geolife": ("geolife_beijing.parquet", (116.28, 39.85, 116.48, 39.99), 1000.0, 600, 36, "60km/h"),
     "gowalla": ("gowalla_la.parquet", (-118.45, 33.95, -118.15, 34.15), 2000.0, 3600, 12, "60km/h"),
 }
@@ -54,6 +57,10 @@ MEASURES = ("density", "trips", "length", "hotspots")
 
 def cells(settings: Settings) -> list[Cell]:
     """A cell for each split of each data set that is there, and one that says what is not."""
+    splits = range(1 if settings.quick else 5)
+    if settings.own is not None:
+        _stretches(*_public(settings, settings.own.name)[:5])
+        return [{"part": "real", "data": settings.own.name, "split": split} for split in splits]
     found: list[Cell] = [
         {"part": "city", "data": f"city of {n // 2:,}", "people": n, "split": 0}
         for n in CITIES[: 1 if settings.quick else 2]
@@ -62,7 +69,7 @@ def cells(settings: Settings) -> list[Cell]:
         if reason := settings.missing(file):
             found.append(skipped(name, reason))
         else:
-            found += [{"part": "real", "data": name, "split": split} for split in range(1 if settings.quick else 5)]
+            found += [{"part": "real", "data": name, "split": split} for split in splits]
     return found
 
 
@@ -77,9 +84,8 @@ def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> lis
         known, whose = _cut(city.model_people, grid, step, length, 3600)
         held_out, _ = _cut(city.released_people, grid, step, length, 3600)
     else:
-        assert settings.data is not None
-        grid, stretches, owners = _stretches(settings.data, str(cell["data"]))
-        step, length, speed = DATA_SETS[str(cell["data"])][3:]
+        file, box, side, step, length, speed = _public(settings, str(cell["data"]))
+        grid, stretches, owners = _stretches(file, box, side, step, length)
         chosen = np.isin(owners, random.permutation(np.unique(owners))[: len(np.unique(owners)) // 2])
         known = [stretch for stretch, theirs in zip(stretches, chosen, strict=True) if theirs]
         held_out = [stretch for stretch, theirs in zip(stretches, chosen, strict=True) if not theirs]
@@ -115,14 +121,27 @@ def _drawn(model: MarkovModel, random: np.random.Generator, lengths: Sequence[in
     return [row[:size] for row, size in zip(states, random.choice(lengths, PEOPLE), strict=True)]
 
 
+def _public(settings: Settings, name: str) -> tuple[Path, Box, float, int, int, str]:
+    """File, box, cell in metres, step in seconds, steps of a stretch at most, and top speed."""
+    if settings.own is not None:
+        own = settings.own
+        return own.file, own.box, own.cell, own.step, own.length, "60km/h"
+    assert settings.data is not None
+    file, box, cell, step, length, speed = DATA_SETS[name]
+    return settings.data / file, box, cell, step, length, speed
+
+
 @lru_cache(maxsize=2)
-def _stretches(folder: Path, name: str) -> tuple[Grid, list[IntArray], IntArray]:
-    """The grid, the stretches of so many steps without a gap of an hour, and whose each is."""
-    file, box, cell, step, length, _ = DATA_SETS[name]
+def _stretches(file: Path, box: Box, cell: float, step: int, length: int) -> tuple[Grid, list[IntArray], IntArray]:
+    """The grid, the stretches of so many steps without a long gap, and whose each is."""
     grid = Grid.from_bounds(*box, cell)
-    rows = load_trajectories(folder / file).trajectories
+    rows = load_trajectories(file).trajectories
     # A check-in is followed by the next within a day, a GPS fix within the hour.
-    return grid, *_cut(rows, grid, step, length, 86_400 if name == "gowalla" else 3600)
+    stretches, owners = _cut(rows, grid, step, length, 86_400 if step >= 3600 else 3600)
+    if len(np.unique(owners)) < 4:
+        came = f"{file}: {len(np.unique(owners))} people with two steps of {step} s in a row inside the box"
+        raise InvalidInput("--trajectories", came, "at least 4: half are learned from, half judge")
+    return grid, stretches, owners
 
 
 def _coarser(grid: Grid) -> Grid:
@@ -207,5 +226,7 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     tables=tables,
+    files=tuple(file for file, *_ in DATA_SETS.values()),
+    takes_own=True,
     figures=(),
 )

@@ -19,7 +19,7 @@ from dphmm.evaluation.measures import hits, nearest
 from dphmm.types import FloatArray, IntArray
 from experiments.experiment import Cell, Row, Settings, bits_of
 from experiments.walks.releases import COMPLETE, TRANS, UTIL, Choices, Released, release
-from experiments.walks.studies import EVERYBODY, RADII, Study, left_out, study, there
+from experiments.walks.studies import EVERYBODY, OTHERS, Study, left_out, radii, study, there
 
 #: The paper's δ.
 DELTA = "0.01"
@@ -58,10 +58,10 @@ def name_of(choices: Choices) -> str:
     return name + (", fitted to everybody" if choices.fit == EVERYBODY else "")
 
 
-def policies(data: str, mechanism: str) -> tuple[Choices, Choices, Choices]:
+def policies(data: str, mechanism: str, fit: str = OTHERS) -> tuple[Choices, Choices, Choices]:
     """The DPHMM paper's three: Gutil, Gtrs, and DPLS on δ-location sets."""
-    util = Choices(UTIL, mechanism, radius=RADII[data][0])
-    return util, Choices(TRANS, mechanism), Choices(COMPLETE, mechanism, delta=DELTA)
+    util = Choices(UTIL, mechanism, radius=radii(data)[0], fit=fit)
+    return util, Choices(TRANS, mechanism, fit=fit), Choices(COMPLETE, mechanism, delta=DELTA, fit=fit)
 
 
 #: What is published or computed from it: the answer, the estimate at the time, the smoothed estimate.

@@ -14,10 +14,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm import Belief, InvalidInput, MarkovModel, SensitivityHull
+from dphmm import MarkovModel
 
 # A mechanism of one's own checks its arguments as those of the package do.
 from dphmm._checks import exact_epsilon
+from dphmm.errors import InvalidInput
+from dphmm.markov import Belief
 
 # `smooth` smooths what a session released, and there is no session here.
 from dphmm.markov.filtering import Table, likeliest_path
@@ -31,6 +33,7 @@ from dphmm.samplers import default_bits
 
 # Floats from the words of `Bits`, for a continuous mechanism.
 from dphmm.samplers.uniform import exponentials, unit_floats
+from dphmm.sensitivity import SensitivityHull
 from dphmm.session import Plan, Position, Setting, estimate
 
 # The session's own draw and likelihood, step by step: `ReleaseSession` takes no continuous mechanism beside them.

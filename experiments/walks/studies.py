@@ -15,16 +15,19 @@ from pathlib import Path
 
 import numpy as np
 
-from dphmm import Grid, MarkovModel, Trajectories, load_trajectories
+from dphmm import Grid, MarkovModel
+from dphmm.errors import InvalidInput
 from dphmm.evaluation import simulate_city
 
 # What `dphmm fit` does with a table of rows: there is no public name for it.
 from dphmm.markov.trajectories import fit_trajectories, state_sequences
+from dphmm.states import Trajectories
+from dphmm.storage import load_trajectories
 from dphmm.types import FloatArray, IntArray
-from experiments.experiment import Cell, Settings, skipped
+from experiments.experiment import Cell, Own, Settings, skipped
 
-#: How models are fitted: to other people, or as the papers did to all people and by counts alone.
-OTHERS, EVERYBODY = "others", "everybody"
+#: How models are fitted: to other people; as the papers did to all people and by counts alone; to one's own rows.
+OTHERS, EVERYBODY, OWN = "others", "everybody", "own"
 STEPS, WALKS = 100, 20
 
 
@@ -108,7 +111,7 @@ class Study:
 
     def fold_of(self, number: int, fit: str) -> int:
         """The fold of a walk by number."""
-        return number % max(1, self.n_folds) if fit == OTHERS else 0
+        return number if fit == OWN else number % max(1, self.n_folds) if fit == OTHERS else 0
 
     def fold(self, number: int, fit: str = OTHERS) -> Fold:
         """The model of a fold; fitted when it is first asked for."""
@@ -117,8 +120,12 @@ class Study:
             if fit == EVERYBODY:
                 self._folds[key] = Fold.fitted(self.rows, self.rules, 0.0)
             else:
-                self._folds[key] = Fold.fitted(self._others(number), self.rules, self.rules.smoothing)
+                rows = self._rows_of(self.walks[number].owners) if fit == OWN else self._others(number)
+                self._folds[key] = Fold.fitted(rows, self.rules, self.rules.smoothing)
         return self._folds[key]
+
+    def _rows_of(self, owners: tuple[int, ...]) -> Trajectories:
+        return self.rows.take(np.flatnonzero(np.isin(self.rows.user, owners)))
 
     def _others(self, number: int) -> Trajectories:
         """The rows of everybody who is not released in this fold."""
@@ -185,22 +192,33 @@ _MORNING = 36
 _CITY_SEED = 1
 
 
+def radii(name: str) -> tuple[float, tuple[float, ...]]:
+    """The radius of Gutil for some data, metres, and what it is varied over. Names of own data end with the first."""
+    if name in RADII:
+        return RADII[name]
+    own = float(name.rpartition("r = ")[2].removesuffix(" m"))
+    return own, tuple(own * times for times in (0.5, 1.0, 1.5, 2.0))
+
+
 def there(settings: Settings) -> list[str]:
-    """The studies that can be run: the data sets that are there, and the city in place of those that are not."""
+    """The studies that can be run: one's own rows, or the data sets that are there; the city without any data."""
+    if settings.own is not None:
+        _own(settings.own)
+        return [settings.own.name]
     found = [name for name, file in FILES.items() if settings.missing(file) is None]
-    return found if len(found) == len(FILES) else [*found, CITY]
+    return found if settings.data is not None else [CITY]
 
 
 def left_out(settings: Settings) -> Iterator[Cell]:
     """A cell for each data set that is not there, saying why."""
-    for name, file in FILES.items():
+    for name, file in FILES.items() if settings.own is None else ():
         if reason := settings.missing(file):
             yield skipped(name, reason)
 
 
 def study(settings: Settings, name: str) -> Study:
     """A study by name; a quick one has few and short walks."""
-    whole = _study(name, None if name == CITY else settings.data)
+    whole = _study(name, None if name == CITY else settings.data) if settings.own is None else _own(settings.own)
     return whole.cut(4, 20) if settings.quick else whole
 
 
@@ -210,6 +228,28 @@ def _study(name: str, folder: Path | None) -> Study:
         return _city()
     assert folder is not None
     return _geolife(folder / FILES[name]) if name == GEOLIFE else _gowalla(folder / FILES[name])
+
+
+def paced(grid: Grid, step: int) -> Rules:
+    """Rules for GPS rows with steps of so many seconds: holes of up to five minutes keep the cell before."""
+    return Rules(grid, step=step, hold=max(0, 300 // step - 1), smoothing=1.0, fitted_at_most=_FASTEST)
+
+
+@lru_cache(maxsize=2)
+def _own(own: Own) -> Study:
+    """Somebody's own rows; places are where many rows are."""
+    rows = load_trajectories(own.file).trajectories
+    grid = Grid.from_bounds(*own.box, cell=own.cell)
+    if rows.lat is None or rows.lon is None:
+        raise InvalidInput("--trajectories", f"{own.file}, which has no lat and lon", "rows with user, t, lat and lon")
+    if rows.time is None:
+        raise InvalidInput("--trajectories", f"{own.file}, which has no times", "rows with user, t, lat and lon")
+    rules = paced(grid, own.step)
+    walks = first_walks(rows, rules, steps=own.length) if (grid.locate(rows.lat, rows.lon) >= 0).any() else ()
+    if len(walks) < 2:
+        came = f"{own.file}: {len(walks)} people with {own.length + 1} steps of {own.step} s in a row inside the box"
+        raise InvalidInput("--trajectories", came, "at least 2; a larger --bbox, a longer --step or a smaller --length")
+    return Study(own.name, rules, rows, walks, popular_squares(rows, grid))
 
 
 def _city() -> Study:
@@ -228,7 +268,7 @@ def _geolife(path: Path) -> Study:
     """Steps of a minute, cells of 340 m; holes of up to five minutes keep the cell before."""
     rows = load_trajectories(path).trajectories
     grid = Grid.from_bounds(*THIRD_RING, cell=340)
-    rules = Rules(grid, step=60, hold=4, smoothing=1.0, fitted_at_most=_FASTEST)
+    rules = paced(grid, 60)
     return Study(GEOLIFE, rules, rows, first_walks(rows, rules), popular_squares(rows, grid), n_folds=2)
 
 

@@ -58,6 +58,7 @@ from dphmm.storage.trajectories import load_trajectories
 from dphmm.types import Bits, BoolArray, Exact, IntArray
 
 if TYPE_CHECKING:
+    from dphmm.statement.events import EventLog
     from dphmm.statement.origin import Whom
     from dphmm.statement.release import ReleaseStatement
     from dphmm.storage.released import Published
@@ -120,6 +121,8 @@ class BatchChoices(PlanChoices, total=False):
     although: bool
     min_people: int
     noun: str
+    case_names: str | None
+    times: str
 
 
 class Batch:
@@ -151,6 +154,8 @@ class Batch:
         although: bool = False,
         min_people: int = 1,
         noun: str = "person",
+        case_names: str | None = None,
+        times: str = "none",
         **choices: Unpack[PlanChoices],
     ) -> None:
         public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step, schedule))
@@ -166,6 +171,9 @@ class Batch:
         self._bits = default_bits(bits)
         self._checks, self._although, self._min_people = check, although, whole(min_people, "min_people", 1)
         self.noun = checked_noun(noun)
+        self._case_names, self._times = case_names, times
+        #: What rows of cases tell beside their answers, once they are known; None of rows that are no cases.
+        self.events: EventLog | None = None
         #: Whether a table that cannot be meant would have stopped the release, see `check_meant`.
         self.checked = False
         self.report = BatchReport()
@@ -243,6 +251,10 @@ class Batch:
             promise of an account.
         """
         visits = self.visits(trajectories)
+        if self._case_names is not None:
+            from dphmm.statement.events import EventLog
+
+            self.events = EventLog.of(self._case_names, visits, self.setting)
         self.report.outside, self.report.same_step = visits.outside, visits.same_step
         self.report.rows, self.report.subjects = visits.n_rows, len(visits)
         histories, times = self._checked(visits, resume), visits.times
@@ -368,7 +380,7 @@ class Batch:
             return []
         stops = self.stops(rows)
         if stops and not self._although:
-            more = "dphmm.check_table() says more; although=True releases it as it is"
+            more = "dphmm.evaluation.check_table() says more; although=True releases it as it is"
             raise InvalidInput("table", stops[0].came, f"{stops[0].expected}; {more}")
         self.checked = not self._although
         return stops
@@ -441,6 +453,7 @@ class Batch:
             subjects=self.subjects,
             words=words,
             checked=self.checked,
+            events=self.events,
         )
 
     def over(self, ledger: Ledger, bits: Bits | None) -> Batch:
@@ -622,7 +635,7 @@ class Batch:
             name, times = Counter(names).most_common(1)[0]
             came = f"{times} users who are one person, {quoted(name)}"
             raise InvalidInput("users", came, "rows numbered by person, or a ledger that compares names exactly")
-        return rows if names == rows.users else replace(rows, users=names)
+        return (rows if names == rows.users else replace(rows, users=names)).showing(self._times)
 
     @property
     def answer(self) -> str:
@@ -836,7 +849,7 @@ def release_many(
     ----------
     table : pandas, polars or Arrow table, GeoDataFrame or `Trajectories` with ``user`` and ``lat``, ``lon`` or
         ``state``; ``t`` (timestamps with a time zone) where the model has a time step; optional ``step``. Never
-        changed. Frames of scikit-mobility, trackintel and movingpandas go through `dphmm.convert_frame` first.
+        changed. Frames of scikit-mobility, trackintel and movingpandas go through `dphmm.storage.convert_frame` first.
     model, policy, space, epsilon and the other choices : as `ReleaseSession`.
     initials : {user: where the user is publicly known to begin}, a state or N probabilities, in place of the model's
         initial distribution. Places that were taken from the table break the promise.

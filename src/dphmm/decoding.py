@@ -17,6 +17,7 @@ from dphmm._progress import Progress, shown
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.believing import believed_model
 from dphmm.session.odds import EventOdds, EventWatch, PathEvent
 from dphmm.session.options import PlanChoices, ReleaseChoices
 from dphmm.session.own_places import OwnPlaces, chosen_places, deciding, public_base
@@ -89,6 +90,7 @@ def smooth(
     path: bool = False,
     marginals: bool = False,
     own_places: bool = False,
+    believe: MarkovModel | None = None,
     progress: bool | Progress = True,
     **choices: Unpack[ReleaseChoices],
 ) -> Any:
@@ -108,6 +110,9 @@ def smooth(
     marginals : add the probability of every state to every row.
     own_places : learn of each subject, from its answers alone, the few places of its own that it returns to. Answers
         that are left out decide for all together whether that helps; where it does not, nothing changes.
+    believe : another model of the same states, with which the answers are read; the plans stay those of ``model``. It
+        is used with a jump of 0.001 beside its moves. One that was fitted on true rows without privacy makes estimates
+        that are not to be published.
     progress : show a bar on a terminal, or call (done, total).
 
     Returns
@@ -130,17 +135,22 @@ def smooth(
     >>> public = model, dphmm.policy.complete(2), space
     >>> rows = pandas.DataFrame({"user": ["ann", "ann"], "step": [1, 2], "state": ["home", "work"]})
     >>> released = dphmm.release_many(rows, *public, epsilon=1, bits=dphmm.ReplayBits(1), progress=False)
-    >>> list(dphmm.smooth(released, *public, progress=False).columns)
+    >>> list(dphmm.reconstruction.smooth(released, *public, progress=False).columns)
     ['user', 'step', 'smoothed_0', 'smoothed', 'probability']
 
     Source: docs/reading.md.
     """
     rows, subjects = rows_and_subjects(released, (model, policy, space), epsilon, initials, step_choices, **choices)
     others = [one.read(subjects.setting, initials, step_choices) for one in beside]
-    places = own_places_of(rows, subjects, others) if own_places else None
+    places = own_places_of(rows, subjects, others, believe) if own_places else None
     with shown(progress, "smooth") as report:
         smoothed = smooth_rows(
-            rows, subjects, beside=others, path=path, marginals=marginals, places=places, progress=report
+            *(rows, subjects, believe),
+            beside=others,
+            path=path,
+            marginals=marginals,
+            places=places,
+            progress=report,
         )
     return to_kind(smoothed_table(rows, smoothed, space), released)
 
@@ -148,6 +158,7 @@ def smooth(
 def smooth_rows(
     rows: ReleasedRows,
     subjects: Subjects,
+    believe: MarkovModel | None = None,
     *,
     beside: Sequence[tuple[ReleasedRows, Subjects]] = (),
     path: bool = False,
@@ -157,7 +168,7 @@ def smooth_rows(
 ) -> SmoothedSteps:
     """The rows smoothed user by user, in their own order; ``beside``: the rows of their other queries.
 
-    ``places``: how people visit places of their own, as `own_places_of` tells.
+    ``places``: how people visit places of their own, as `own_places_of` tells. ``believe``: as of `smooth`.
 
     Raises as `smooth` does.
     """
@@ -165,9 +176,10 @@ def smooth_rows(
     whole = _room(n, space.n_states) if marginals else None
     way = np.empty(n, dtype=np.int64) if path else None
     mean, probability, state = np.empty((n, space.dimension)), np.empty(n), np.empty(n, dtype=np.int64)
-    smoothers, others, done = Smoothers(subjects), OtherRows(beside), 0
-    users = rows.by_user()
-    people = ((smoothers.of(user), published_of(rows, user, own), others.of(user)) for user, own in users)
+    believed = believed_model(subjects.setting, believe)
+    smoothers, others, done = Smoothers(subjects, believed), OtherRows(beside), 0
+    users, models = rows.by_user(), (subjects.setting.model, believed)
+    people = ((smoothers.of(user), published_of(rows, user, own, *models), others.of(user)) for user, own in users)
     for (_, own), part in zip(users, smooth_people(people, marginals=marginals, path=path, places=places), strict=True):
         mean[own], probability[own], state[own] = part.mean, part.probability, part.state
         if way is not None and part.path is not None:
@@ -181,16 +193,22 @@ def smooth_rows(
 
 
 def own_places_of(
-    rows: ReleasedRows, subjects: Subjects, beside: Sequence[tuple[ReleasedRows, Subjects]] = ()
+    rows: ReleasedRows,
+    subjects: Subjects,
+    beside: Sequence[tuple[ReleasedRows, Subjects]] = (),
+    believe: MarkovModel | None = None,
 ) -> OwnPlaces | None:
     """How the people of a release visit places of their own, told by answers that are left out; None for not at all.
 
     Raises as `smooth` does.
     """
-    smoothers, others = Smoothers(subjects), OtherRows(beside)
+    believed = believed_model(subjects.setting, believe)
+    smoothers, others = Smoothers(subjects, believed), OtherRows(beside)
     own = dict(rows.by_user())
     names = deciding({user: sum(rows.plans[row] != "" for row in at.tolist()) for user, at in own.items()})
-    people = (smoothers.of(user).person(published_of(rows, user, own[user]), others.of(user)) for user in names)
+    models = subjects.setting.model, believed
+    told = ((user, published_of(rows, user, own[user], *models)) for user in names)
+    people = (smoothers.of(user).person(published, others.of(user)) for user, published in told)
     return chosen_places(people, public_base(subjects.setting.model))
 
 
@@ -203,7 +221,7 @@ class OtherRows:
     def of(self, user: str) -> list[tuple[Smoother, AnswerHistory]]:
         """What was published about a user under each of the queries that know it."""
         return [
-            (smoothers.of(user), published_of(rows, user, own[user]))
+            (smoothers.of(user), published_of(rows, user, own[user], smoothers.of(user).model))
             for rows, own, smoothers in self._queries
             if user in own
         ]
@@ -221,6 +239,7 @@ def event_odds(
     *,
     always: bool = False,
     beside: Sequence[OtherQuery] = (),
+    believe: MarkovModel | None = None,
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
     **choices: Unpack[ReleaseChoices],
@@ -236,6 +255,7 @@ def event_odds(
         ``first`` to the last that begins before ``last``.
     always : at every step of the window, not at some.
     beside : finished releases of other queries about the same subjects: their answers count too.
+    believe : another model of the same states, by which prior and posterior are computed, as for `smooth`.
 
     Returns
     -------
@@ -256,7 +276,7 @@ def event_odds(
     >>> policy = dphmm.policy.complete(3)
     >>> plan = dphmm.ReleaseSession(model, policy, space, epsilon=1).plan
     >>> row = {"user": "a", "step": 1, "z_0": 2.0, "epsilon": 1.0, "plan": plan.hash}
-    >>> told = dphmm.event_odds(pandas.DataFrame([row]), model, policy, space, [2], 1, 3)[0]
+    >>> told = dphmm.reconstruction.event_odds(pandas.DataFrame([row]), model, policy, space, [2], 1, 3)[0]
     >>> round(told.prior.probability, 3), told.posterior.probability > told.prior.probability, told.loss <= told.cost
     (0.296, True, True)
 
@@ -264,7 +284,7 @@ def event_odds(
     """
     rows, subjects = rows_and_subjects(released, (model, policy, space), epsilon, initials, step_choices, **choices)
     others = [one.read(subjects.setting, initials, step_choices) for one in beside]
-    return odds_of_rows(rows, subjects, states, first, last, always=always, beside=others)
+    return odds_of_rows(rows, subjects, states, first, last, always=always, beside=others, believe=believe)
 
 
 def odds_of_rows(
@@ -277,6 +297,7 @@ def odds_of_rows(
     always: bool = False,
     beside: Sequence[tuple[ReleasedRows, Subjects]] = (),
     users: Sequence[str] | None = None,
+    believe: MarkovModel | None = None,
     progress: Progress | None = None,
 ) -> list[EventOdds]:
     """The odds user by user, of ``users`` or of all; ``beside``: the rows of their other queries.
@@ -294,12 +315,14 @@ def odds_of_rows(
         event = PathEvent.of(states, n_states, first, int(last), always)
         windows = [(event.first, event.last)] * len(parts)
     watches, found, others = dict[Setting, EventWatch](), [], OtherRows(beside)
+    believed = believed_model(subjects.setting, believe)
     for done, ((user, own), window) in enumerate(zip(parts, windows, strict=True), start=1):
         if window[0] >= 1:
             setting = subjects.of(user)
             if setting not in watches:
-                watches[setting] = EventWatch(setting, event, subjects)
-            found.append(watches[setting].odds(published_of(rows, user, own), window, others.of(user)))
+                watches[setting] = EventWatch(setting, event, subjects, believed)
+            published = published_of(rows, user, own, setting.model, believed)
+            found.append(watches[setting].odds(published, window, others.of(user)))
         if progress is not None:
             progress(done, len(parts))
     if not found:
@@ -319,11 +342,12 @@ def rows_of_users(rows: ReleasedRows, users: Sequence[str] | None = None) -> lis
     return [(user, known[user]) for user in users]
 
 
-def published_of(rows: ReleasedRows, user: str, own: IntArray) -> AnswerHistory:
-    """One user's rows as they were published."""
-    return AnswerHistory(
-        user, rows.step[own], rows.z[own], [rows.plans[row] for row in own.tolist()], rows.epsilon[own]
-    )
+def published_of(rows: ReleasedRows, user: str, own: IntArray, *models: MarkovModel | None) -> AnswerHistory:
+    """One user's rows as they were published; times are read where slots of one of the models go by a clock."""
+    plans = [rows.plans[row] for row in own.tolist()]
+    seconds = [model.step for model in models if model is not None and model.example_origin]
+    origin = rows.origin(own, seconds[0]) if seconds else ""
+    return AnswerHistory(user, rows.step[own], rows.z[own], plans, rows.epsilon[own], origin=origin)
 
 
 def _windows(

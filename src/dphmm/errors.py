@@ -15,6 +15,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+__all__ = ["BudgetExceeded", "DphmmError", "InvalidInput", "LedgerBusy", "Refused", "Unprotectable"]
+
 
 class DphmmError(Exception):
     """Base of every deliberate error; ``exit_code`` is what the command line returns."""

@@ -1,4 +1,4 @@
-"""A table made once for a model and a policy, and certified: what `dphmm.optimize` and ``dphmm optimize`` do.
+"""A table made once for a model and a policy, and certified: what `dphmm.choose.optimize` and ``dphmm optimize`` do.
 
 Proof: docs/proofs/made-table.md.
 """
@@ -61,7 +61,7 @@ def optimize(
 
     Returns
     -------
-    MadeTable : for `ReleaseSession(mechanism=...)` and all others; `dphmm.save_table` keeps it. Its ``making`` says
+    MadeTable : for `ReleaseSession(mechanism=...)` and all others; `storage.save_table` keeps it. Its ``making`` says
         the mean cost and the certified ratio to the best mechanism.
 
     Raises
@@ -74,7 +74,7 @@ def optimize(
     >>> import dphmm
     >>> space = dphmm.StateSpace([0, 1, 2])
     >>> model = dphmm.MarkovModel([0.2, 0.3, 0.5], [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
-    >>> table = dphmm.optimize(model, dphmm.policy.complete(3), space, 1, loss="distance")
+    >>> table = dphmm.choose.optimize(model, dphmm.policy.complete(3), space, 1, loss="distance")
     >>> session = dphmm.ReleaseSession(model, dphmm.policy.complete(3), space, epsilon=1, mechanism=table)
 
     Source: the linear program of Bordenabe, Chatzikokolakis and Palamidessi (2014) with the edges of a policy;

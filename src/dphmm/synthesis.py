@@ -70,12 +70,12 @@ def synthesize(
     --------
     >>> import dphmm
     >>> model = dphmm.MarkovModel([1, 0], [[0.5, 0.5], [0, 1]], space=dphmm.StateSpace.labels(["home", "away"]))
-    >>> found = dphmm.synthesize(model, people=2, steps=3, seed=1)
+    >>> found = dphmm.evaluation.synthesize(model, people=2, steps=3, seed=1)
     >>> len(found), found.n_users
     (6, 2)
     >>> import pandas
     >>> totals = pandas.DataFrame({"state": ["home", "away"], "people": [1, 3], "step": 2})
-    >>> rows = dphmm.synthesize(model, people=400, steps=2, seed=1, like=totals)
+    >>> rows = dphmm.evaluation.synthesize(model, people=400, steps=2, seed=1, like=totals)
     >>> list(rows.columns), int((rows.state[rows.step == 2] == "away").mean() * 10)
     (['user', 'step', 'state'], 7)
 
@@ -87,6 +87,8 @@ def synthesize(
     if begin is not None and model.step is None:
         raise InvalidInput("begin", begin, "none: the model's steps are numbers, not times")
     first = _moment(begin) if isinstance(begin, str) else begin
+    if first is not None and model.step is not None and model.example_origin:
+        model = model.counted_from(str(first // (model.step * MICROSECONDS)))
     generator = np.random.default_rng(None if seed is None else whole(seed, "seed", 0))
     ahead = None if like is None else weighted(model, _totals(like, model), length)
     paths = walks(model, n, length, generator, ahead=ahead)

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphmm import Schedule, SequencePromise
+from dphmm import SequencePromise
+from dphmm.accounting import Schedule
 from dphmm.accounting.clock import LocalDays, day_begins, named_zone, overlap, seconds_ahead
 from dphmm.errors import InvalidInput
 from zone_tables import town_with_the_clocks_of

@@ -193,7 +193,7 @@ def test_it_is_public():
     assert dphmm.SequencePromise is SequencePromise
 
 
-Schedule = dphmm.Schedule
+Schedule = dphmm.accounting.Schedule
 
 
 def schedules():

@@ -46,7 +46,7 @@ from statistical import wrong_samplers
 from statistical.lattice_law import Case
 
 DRAWS = 40_000
-HULL = dphmm.sensitivity_hull(POLICY, SPACE)
+HULL = dphmm.sensitivity.sensitivity_hull(POLICY, SPACE)
 #: A policy edge on the boundary of the hull: it loses all of ε.
 FIRST, SECOND = np.array([0, 1]), np.array([4, 2])
 

@@ -46,4 +46,4 @@ def test_supports_after_many_steps_are_those_of_one_after_another():
         support = first = rng.random(n) < 0.4
         for t in range(1, 60):
             assert np.array_equal(moved_through(model, first, 1, t), support)
-            support = moved(model, support, t + 1)
+            support = moved(model, support)

@@ -29,7 +29,7 @@ from dphmm.mechanisms import DiscreteKNorm, Staircase
 @pytest.mark.parametrize("offset", [None, Fraction(0), Fraction(1, 3), Fraction(9, 10)])
 def test_enumeration_finds_the_loss_again(epsilon, offset):
     """Over a window of answers the largest ratio is ε·N(v), or ε·⌈N(v)⌉: for norms below 1, at 1, above."""
-    hull = dphmm.sensitivity_hull(POLICY, SPACE)
+    hull = dphmm.sensitivity.sensitivity_hull(POLICY, SPACE)
     law = Law.of(DiscreteKNorm(hull, epsilon) if offset is None else Staircase(hull, epsilon, offset))
     for v in itertools.product(range(-3, 4), range(-2, 3)):
         vector = np.array(v)

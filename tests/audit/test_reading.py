@@ -1,4 +1,4 @@
-"""`dphmm.read`: what somebody with a file and no model may conclude is what the mechanism's own law says.
+"""`dphmm.audit.read`: what somebody with a file and no model may conclude is what the mechanism's own law says.
 
 Claims: likelihoods are those of the plan's mechanism, for every law that is computed, with surrogates and merges; the
 posterior is Bayes' rule and the region the fewest states with the coverage; over states drawn from the prior, regions
@@ -85,7 +85,7 @@ def test_a_plain_law_is_that_of_the_mechanism(options, merged):
 
 def test_posteriors_and_regions_follow_by_bayes(released, plans):
     prior = np.array([0.1, 0.3, 0.2, 0.2, 0.15, 0.05])
-    found = dphmm.read(released, plans=plans, states=SPACE, prior=prior, coverage="0.8")
+    found = dphmm.audit.read(released, plans=plans, states=SPACE, prior=prior, coverage="0.8")
     assert found.likelihoods.shape == (8, 6) and (found.likelihoods.max(axis=1) == 1).all()
     by_hand = found.likelihoods * prior
     by_hand /= by_hand.sum(axis=1, keepdims=True)
@@ -99,9 +99,9 @@ def test_posteriors_and_regions_follow_by_bayes(released, plans):
 
 
 def test_a_prior_may_be_weights_of_any_size(released, plans):
-    even = dphmm.read(released, plans=plans, states=SPACE, prior=[1.0] * SPACE.n_states)
+    even = dphmm.audit.read(released, plans=plans, states=SPACE, prior=[1.0] * SPACE.n_states)
     for weight in (1e308, 5e-324):
-        found = dphmm.read(released, plans=plans, states=SPACE, prior=[weight] * SPACE.n_states)
+        found = dphmm.audit.read(released, plans=plans, states=SPACE, prior=[weight] * SPACE.n_states)
         assert np.array_equal(found.posteriors, even.posteriors)
 
 
@@ -163,7 +163,7 @@ def _second_answers(world, constraint="support", least_spread=0.0):
 
 def _covered(rows, shares, plans, prior):
     """The share of second answers whose region holds the state: regions as likelihoods and a prior alone make them."""
-    posterior = dphmm.read(rows, plans=plans, states=_line(prior)).likelihoods * prior
+    posterior = dphmm.audit.read(rows, plans=plans, states=_line(prior)).likelihoods * prior
     posterior /= posterior.sum(axis=1, keepdims=True)
     held = [share[region(p, COVERAGE)[0]].sum() for share, p in zip(shares, posterior, strict=True)]
     return sum(held) / shares.sum()
@@ -173,7 +173,7 @@ def _covered(rows, shares, plans, prior):
 def test_where_no_answer_chooses_plans_regions_hold_what_they_say_of_all_answers(world):
     rows, shares, plans = _second_answers(world)
     assert shares.sum() == pytest.approx(1, abs=1e-12)
-    found = dphmm.read(rows, plans=plans, states=_line(world[0]), prior=world[0], coverage=COVERAGE)
+    found = dphmm.audit.read(rows, plans=plans, states=_line(world[0]), prior=world[0], coverage=COVERAGE)
     held = [share[list(map(int, row["region"]))].sum() for share, row in zip(shares, found.records(), strict=True)]
     assert sum(held) >= COVERAGE and sum(held) == pytest.approx(_covered(rows, shares, plans, world[0]))
 
@@ -184,8 +184,8 @@ def test_a_plan_that_an_answer_chose_has_no_region():
     assert len(plans["plans"]) > 1 and shares.sum() == pytest.approx(1, abs=1e-12)
     assert _covered(rows, shares, plans, EVEN[0]) < COVERAGE - 0.01
     with pytest.raises(InvalidInput, match=r"prior: got one for a file where plans follow .* \(constraint delta=0.1"):
-        dphmm.read(rows, plans=plans, states=_line(EVEN[0]), prior=EVEN[0], coverage=COVERAGE)
-    told = dphmm.read(rows, plans=plans, states=_line(EVEN[0]))
+        dphmm.audit.read(rows, plans=plans, states=_line(EVEN[0]), prior=EVEN[0], coverage=COVERAGE)
+    told = dphmm.audit.read(rows, plans=plans, states=_line(EVEN[0]))
     assert told.likelihoods.shape == (len(rows), 6) and "what earlier answers chose" in told.not_concluded[0]
 
 
@@ -196,9 +196,9 @@ def test_where_answers_decide_when_to_ask_there_is_no_region():
     assert _covered(rows, shares, plans, RARE[0]) < COVERAGE - 0.01
     given = {"plans": plans, "states": _line(RARE[0]), "prior": RARE[0]}
     with pytest.raises(InvalidInput, match="prior: got one for a file where some rows have no answer"):
-        dphmm.read(pd.concat([rows, rows[:1].assign(user="b", plan="", z_0=np.nan)]), **given)
+        dphmm.audit.read(pd.concat([rows, rows[:1].assign(user="b", plan="", z_0=np.nan)]), **given)
     # Without a statement, and without such rows, it is said what the region rests on.
-    [line] = [line for line in dphmm.read(rows, **given).concluded if "region" in line]
+    [line] = [line for line in dphmm.audit.read(rows, **given).concluded if "region" in line]
     assert "if it was drawn from your prior, and no earlier answer decided when to ask;" in line
 
 
@@ -206,7 +206,7 @@ def test_other_plans_that_may_follow_from_answers_have_no_region(released, plans
     given = [[0, 1]]
     rows, other = with_other_plans(released, plans, description={"given_partners": given}, members={"given": given})
     with pytest.raises(InvalidInput, match="edges of another query"):
-        dphmm.read(rows, plans=other, states=SPACE, prior=np.ones(6))
+        dphmm.audit.read(rows, plans=other, states=SPACE, prior=np.ones(6))
 
 
 def with_other_plans(released, plans, options=(), description=(), members=()):
@@ -241,7 +241,7 @@ def test_a_plan_whose_parts_are_not_those_of_its_hash_is_refused(released, plans
     message = rf"^plans: got plan {own} with parts whose hash is [0-9a-f]{{12}}; expected plans as dphmm check-release"
     for rows in (released, released.assign(epsilon=0.5, cost=released.cost / 2)):
         with pytest.raises(InvalidInput, match=message) as error:
-            dphmm.read(rows, plans=other, states=SPACE)
+            dphmm.audit.read(rows, plans=other, states=SPACE)
         assert "\n" not in str(error.value)
 
 
@@ -280,7 +280,7 @@ def test_a_plan_whose_description_contradicts_its_inputs_is_refused(released, pl
     own = other["plans"][0]["hash"][:12]
     message = f"^plans: got plan {own} whose inputs and description have another {what}; expected"
     with pytest.raises(InvalidInput, match=message) as error:
-        dphmm.read(rows, plans=other, states=SPACE)
+        dphmm.audit.read(rows, plans=other, states=SPACE)
     assert "\n" not in str(error.value)
 
 
@@ -313,7 +313,7 @@ def test_a_public_constant_says_the_same_of_all_states():
     assert plan.constant
     rows = pd.DataFrame([{"user": "a", "step": 1, "epsilon": 0, "cost": 0, "plan": plan.hash, "z_0": 0}])
     document = json.loads(json.dumps(plain_plans([(plan, setting.planner)])))
-    assert dphmm.read(rows, plans=document, states=_line(RARE[0])).likelihoods.tolist() == [[1, 1, 1, 1]]
+    assert dphmm.audit.read(rows, plans=document, states=_line(RARE[0])).likelihoods.tolist() == [[1, 1, 1, 1]]
 
 
 def test_a_region_of_any_names_is_a_list_of_them():
@@ -322,13 +322,13 @@ def test_a_region_of_any_names_is_a_list_of_them():
     plan = setting.first_plan()
     rows = pd.DataFrame([{"user": "a", "step": 1, "epsilon": 1, "cost": 1, "plan": plan.hash, "z_0": 1}])
     document = json.loads(json.dumps(plain_plans([(plan, setting.planner)])))
-    found = dphmm.read(rows, plans=document, states=space, prior=[0.2, 0.5, 0.3], coverage=0.999)
+    found = dphmm.audit.read(rows, plans=document, states=space, prior=[0.2, 0.5, 0.3], coverage=0.999)
     assert found.to_arrow().column("region").to_pylist() == [["a b", '"b", =1', "a"]]
 
 
 @pytest.mark.parametrize("coverage", [0.999, 0.9999, 0.5])
 def test_a_coverage_is_told_as_it_was_given(released, plans, coverage):
-    found = dphmm.read(released, plans=plans, states=SPACE, prior=np.ones(6), coverage=coverage)
+    found = dphmm.audit.read(released, plans=plans, states=SPACE, prior=np.ones(6), coverage=coverage)
     assert any(f"with a probability of at least {coverage}, if" in line for line in found.concluded)
 
 
@@ -350,13 +350,13 @@ def test_frames_of_all_kinds_are_read_alike(released, plans, kind):
         return frame if kind == "pandas" else to_arrow(frame)
 
     prior = pd.DataFrame({"state": ["0", "1"], "probability": [0.5, 1.5]})
-    found = dphmm.read(made(released), plans=plans, states=made(STATES), prior=made(prior))
-    same = dphmm.read(released, plans=plans, states=SPACE, prior={"0": 0.25, "1": 0.75})
+    found = dphmm.audit.read(made(released), plans=plans, states=made(STATES), prior=made(prior))
+    same = dphmm.audit.read(released, plans=plans, states=SPACE, prior={"0": 0.25, "1": 0.75})
     assert found.records() == same.records() and found.document() == same.document()
 
 
 def test_without_plans_it_tells_what_the_file_has(released):
-    found = dphmm.read(released)
+    found = dphmm.audit.read(released)
     assert (found.people, found.rows, found.answers, found.steps) == (2, 8, 8, (1, 4))
     assert found.likelihoods is None and found.posteriors is None and found.records() == []
     assert "published: 8 answers of 2 people, steps 1 to 4" in found.lines
@@ -389,7 +389,7 @@ def test_without_plans_it_tells_what_the_file_has(released):
 )
 def test_what_does_not_fit_is_named(released, plans, given, message):
     with pytest.raises(InvalidInput, match=message) as error:
-        dphmm.read(released, **{"plans": plans, "states": SPACE, "prior": None, **given})
+        dphmm.audit.read(released, **{"plans": plans, "states": SPACE, "prior": None, **given})
     assert "\n" not in str(error.value)
 
 
@@ -397,7 +397,7 @@ def test_rows_have_the_epsilon_of_their_plans(released, plans):
     """Whoever lowers the epsilon of rows and statement alike leaves that of the plans, whose hashes are in the rows."""
     quarter = released.assign(epsilon=0.25, cost=0.25)
     with pytest.raises(InvalidInput, match=r"released: got the epsilon 0\.25 of rows whose plan [0-9a-f]{12} has 1"):
-        dphmm.read(quarter, plans=plans, states=SPACE)
+        dphmm.audit.read(quarter, plans=plans, states=SPACE)
 
 
 def test_a_statement_has_the_choices_of_the_plans(plans):
@@ -438,10 +438,12 @@ KINDS = {
     "blocks": {"epsilon": Fraction(1, 2), "promise": BLOCK},
     "days": {"epsilon": Fraction(1, 6), "promise": DAY},
     "days without t": {"epsilon": Fraction(1, 6), "promise": DAY},
-    "planned": {"schedule": dphmm.Schedule(BLOCK, 1, [2, 4])},
-    "planned days": {"schedule": dphmm.Schedule(DAY, 2, [3, 17])},
-    "planned days without t": {"schedule": dphmm.Schedule(DAY, 2, [3, 17])},
-    "paced": {"schedule": dphmm.Schedule(dphmm.SequencePromise(5, steps=30), 1, range(1, 31), (0.5, 1.0, 1.5))},
+    "planned": {"schedule": dphmm.accounting.Schedule(BLOCK, 1, [2, 4])},
+    "planned days": {"schedule": dphmm.accounting.Schedule(DAY, 2, [3, 17])},
+    "planned days without t": {"schedule": dphmm.accounting.Schedule(DAY, 2, [3, 17])},
+    "paced": {
+        "schedule": dphmm.accounting.Schedule(dphmm.SequencePromise(5, steps=30), 1, range(1, 31), (0.5, 1.0, 1.5))
+    },
     "varied": {"epsilon": 1, "step_choices": {3: {"epsilon": 2}, 5: {"epsilon": Fraction(1, 3)}}},
     "varied hours": {"epsilon": 1, "step_choices": {NOON: {"epsilon": 2}, NOON + 1: {"epsilon": 2}}},
     "delta-set": {"epsilon": 1, "constraint": "delta=0.2"},
@@ -481,16 +483,19 @@ def test_statements_of_every_kind_are_read_with_a_file_a_table_and_parts_of_it(k
     file = published(tmp_path, kind)
     stated = json.loads(statement_path(file).read_text())
     assert stated["private"] is (kind != "replayable")
-    found, frame = dphmm.read(file), pd.read_parquet(file)
+    found, frame = dphmm.audit.read(file), pd.read_parquet(file)
     statement = read_statement(statement_path(file))
     assert found.changed is None and set(statement.hides_not) <= set(found.not_hidden)
     assert set(statement.promised) <= set(found.promised) or kind == "replayable"
     beside = {"statement": statement_path(file)}
-    assert dphmm.read(frame, **beside).promised == found.promised and dphmm.read(frame, **beside).changed is None
+    assert (
+        dphmm.audit.read(frame, **beside).promised == found.promised
+        and dphmm.audit.read(frame, **beside).changed is None
+    )
     if "t" in frame:
-        assert dphmm.read(frame.assign(t=frame.t.astype(str)), **beside).promised == found.promised
+        assert dphmm.audit.read(frame.assign(t=frame.t.astype(str)), **beside).promised == found.promised
     for part in (frame[frame.user != "a"], frame[frame.step % 3 > 0], frame[frame.plan.notna()][:1]):
-        assert "the statement is about another table" in dphmm.read(part, **beside).changed
+        assert "the statement is about another table" in dphmm.audit.read(part, **beside).changed
 
 
 def edited(file, change):
@@ -501,7 +506,7 @@ def edited(file, change):
     assert told != kept
     statement_path(file).write_text(json.dumps(told))
     try:
-        return dphmm.read(file)
+        return dphmm.audit.read(file)
     finally:
         statement_path(file).write_text(json.dumps(kept))
 
@@ -552,7 +557,7 @@ def test_a_member_that_rows_or_other_members_contradict_is_refused(kind, tmp_pat
         with pytest.raises(InvalidInput) as error:
             edited(file, _to(path, value))
         assert str(error.value).startswith("statement: got ") and "\n" not in str(error.value)
-    assert dphmm.read(file).changed is None
+    assert dphmm.audit.read(file).changed is None
 
 
 def test_what_a_statement_says_of_its_model_decides_what_is_promised(tmp_path):
@@ -594,10 +599,10 @@ def test_a_changed_file_that_keeps_the_promise_is_told_and_one_that_does_not_is_
     file = published(tmp_path, "days")
     frame = pd.read_parquet(file)
     write_table(file, to_arrow(frame[frame.user != "c"]))
-    assert "was changed since" in dphmm.read(file).changed
+    assert "was changed since" in dphmm.audit.read(file).changed
     write_table(file, to_arrow(frame.assign(t=frame.t.dt.floor("1D"), step=frame.step)))
     with pytest.raises(InvalidInput, match="times: other ones"):
-        dphmm.read(file)
+        dphmm.audit.read(file)
 
 
 @pytest.mark.parametrize(("at", "per"), [("1-86400", "1d"), ("1-604800", "7d"), ("1-9007199254740991", "9999d")])
@@ -615,14 +620,14 @@ def test_a_hostile_statement_of_many_named_steps_is_read_at_once(at, per, tmp_pa
 
 def test_what_is_not_compared_is_told(tmp_path):
     file = published(tmp_path, "planned days without t")
-    [said] = [line for line in dphmm.read(file).not_concluded if "not all could be compared" in line]
+    [said] = [line for line in dphmm.audit.read(file).not_concluded if "not all could be compared" in line]
     assert "promise: blocks are of a time, and rows have no times" in said and "where the model is from" in said
 
 
 @pytest.mark.parametrize("runs", [[[4, 3]], [[3, 4], [4, 5]], [[3]], [[3, 4, 5]]])
 def test_choices_at_runs_that_are_none_are_refused(runs, tmp_path):
     file = published(tmp_path, "varied")
-    assert dphmm.read(file).changed is None
+    assert dphmm.audit.read(file).changed is None
 
     def change(told):
         [one] = [one for one in told["varied"]["chosen"] if one["epsilon"] == "2"]

@@ -34,7 +34,7 @@ KINDS = [
     {},
     {"constraint": "delta=0.2"},
     {"epsilon": None, "promise": dphmm.SequencePromise(6, window=3)},
-    {"epsilon": None, "schedule": dphmm.Schedule(dphmm.SequencePromise(2, per=4, passed=0), 1, [2, 4])},
+    {"epsilon": None, "schedule": dphmm.accounting.Schedule(dphmm.SequencePromise(2, per=4, passed=0), 1, [2, 4])},
     OF_LABELS,
 ]
 
@@ -184,8 +184,10 @@ def test_another_folder_is_refused_and_nothing_is_made_in_it(tmp_path):
 
 
 def test_the_command_checks_a_folder(tmp_path):
-    dphmm.save_model(dphmm.MarkovModel(MODEL.initial, MODEL.transition.toarray(), space=SPACE), tmp_path / "model.npz")
-    dphmm.save_policy(POLICY, tmp_path / "policy.json", SPACE, MODEL)
+    dphmm.storage.save_model(
+        dphmm.MarkovModel(MODEL.initial, MODEL.transition.toarray(), space=SPACE), tmp_path / "model.npz"
+    )
+    dphmm.storage.save_policy(POLICY, tmp_path / "policy.json", SPACE, MODEL)
     commit(tmp_path / "table", MemoryLedger())
     command = ("check-release", tmp_path / "table", "--model", tmp_path / "model.npz")
     told = run(*command, "--policy", tmp_path / "policy.json", "--plain", tmp_path / "plain", code=5).stdout

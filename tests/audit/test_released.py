@@ -68,7 +68,7 @@ def of_pairs():
     return dphmm.MarkovModel(np.full(len(pairs), 1 / len(pairs)), follows, secrets=pairs[:, 1])
 
 
-ZONES = dphmm.Zones(list("abcdef"), [box(10 + x, 50 + y, 11 + x, 51 + y) for x in range(3) for y in range(2)])
+ZONES = dphmm.states.Zones(list("abcdef"), [box(10 + x, 50 + y, 11 + x, 51 + y) for x in range(3) for y in range(2)])
 KINDS = {
     "support": {},
     "nearest neighbours": {"policy": dphmm.policy.knn(SPACE, 2)},
@@ -84,7 +84,7 @@ KINDS = {
     "secrets, delta-set": {"model": of_pairs(), "constraint": "delta=0.2"},
     "secrets, paced": {
         "model": of_pairs(),
-        "schedule": dphmm.Schedule(dphmm.SequencePromise(3, steps=20), 1, range(1, 21), (0.5, 0.74)),
+        "schedule": dphmm.accounting.Schedule(dphmm.SequencePromise(3, steps=20), 1, range(1, 21), (0.5, 0.74)),
     },
     "secrets, beginnings": {"model": of_pairs(), "initials": {"u1": "2"}},
     "secrets, one place before": {"model": of_pairs(), "policy": dphmm.policy.transition(of_pairs())},
@@ -93,7 +93,7 @@ KINDS = {
     "staircase": {"mechanism": "staircase"},
     "laplace": {"mechanism": "discrete-laplace"},
     "optimal table": {"mechanism": "optimal-table"},
-    "made table": {"mechanism": dphmm.optimize(MODEL, POLICY, SPACE, 1)},
+    "made table": {"mechanism": dphmm.choose.optimize(MODEL, POLICY, SPACE, 1)},
     "unknown people": {"people": "unknown"},
     "own fit": {
         "model": dphmm.MarkovModel.fit_private([[0, 1, 2, 3], [4, 5, 0, 1]], 6, 1, 4, bits=dphmm.ReplayBits(1)),
@@ -102,8 +102,8 @@ KINDS = {
     "fit of the people released": {"model": dphmm.MarkovModel.fit([[0, 1, 2, 3, 4, 5, 0]], 6), "people": "same"},
     "promise": {"epsilon": None, "promise": dphmm.SequencePromise(6, window=3)},
     "caps": {"cap_epsilon": 40, "cap_cost": 500},
-    "planned": {"schedule": dphmm.Schedule(dphmm.SequencePromise(2, per=4), 1, [2, 4])},
-    "paced": {"schedule": dphmm.Schedule(dphmm.SequencePromise(3, steps=20), 1, range(1, 21), (0.5, 0.74))},
+    "planned": {"schedule": dphmm.accounting.Schedule(dphmm.SequencePromise(2, per=4), 1, [2, 4])},
+    "paced": {"schedule": dphmm.accounting.Schedule(dphmm.SequencePromise(3, steps=20), 1, range(1, 21), (0.5, 0.74))},
     "labels": OF_LABELS,
     "labels, all joined": {**OF_LABELS, "policy": dphmm.policy.complete(4)},
     "merged": {"space": SPACE.merged([[0, 1]])},

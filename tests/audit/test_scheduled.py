@@ -24,8 +24,8 @@ from dphmm.session.smoothing import Smoother
 from dphmm.statement.files import read_statement, statement_path
 from dphmm.storage.tables import read_table, write_table
 
-PLANNED = dphmm.Schedule(dphmm.SequencePromise(2, per=4), 1, [2, 4])
-PACED = dphmm.Schedule(dphmm.SequencePromise(3, steps=20), 1, range(1, 21), (0.5, 1.0, 1.5, 1.6, 1.7))
+PLANNED = dphmm.accounting.Schedule(dphmm.SequencePromise(2, per=4), 1, [2, 4])
+PACED = dphmm.accounting.Schedule(dphmm.SequencePromise(3, steps=20), 1, range(1, 21), (0.5, 1.0, 1.5, 1.6, 1.7))
 SCHEDULES = pytest.mark.parametrize("schedule", [PLANNED, PACED], ids=["planned", "paced"])
 
 
@@ -80,14 +80,14 @@ def test_a_right_release_is_acquitted(tmp_path, schedule, suffix, constraint):
 def test_smoothing_tells_of_every_row(tmp_path, schedule):
     """As many rows as were released; where an answer follows, a row that was not asked is told by it, too."""
     made = Finished(tmp_path, schedule)
-    smoothed = dphmm.smooth(read_table(made.path), MODEL, POLICY, SPACE, progress=False).to_pandas()
+    smoothed = dphmm.reconstruction.smooth(read_table(made.path), MODEL, POLICY, SPACE, progress=False).to_pandas()
     frame = made.table.to_pandas()
     assert (smoothed.user == frame.user).all() and (smoothed.step == frame.step).all()
     assert smoothed.smoothed_0.notna().all() and frame.plan.isna().any()
 
 
 @pytest.mark.parametrize(
-    "schedule", [PLANNED, dphmm.Schedule(PACED.promise, 1, PACED.at, (0.5, 0.74))], ids=["planned", "paced"]
+    "schedule", [PLANNED, dphmm.accounting.Schedule(PACED.promise, 1, PACED.at, (0.5, 0.74))], ids=["planned", "paced"]
 )
 def test_smoothed_rows_are_those_of_all_paths(schedule):
     """Every path of three states over five steps, weighed by the model and the answers: marginals to 1e-12."""
@@ -166,7 +166,7 @@ def test_without_a_ledger_the_schedule_alone_convicts(tmp_path):
 @SCHEDULES
 def test_another_schedule_is_convicted(tmp_path, schedule):
     made = Finished(tmp_path, schedule)
-    other = dphmm.Schedule(schedule.promise, 1, [1, 3], schedule.spreads)
+    other = dphmm.accounting.Schedule(schedule.promise, 1, [1, 3], schedule.spreads)
     verdict = made.check(schedule=other)
     assert any("under other choices than were given" in finding for finding in verdict.findings), verdict.lines
     path = statement_path(made.path)
@@ -195,7 +195,7 @@ def test_a_row_with_an_answer_and_no_plan_is_convicted(tmp_path):
     write_table(made.path, table.replace_schema_metadata(None))
     assert any("answers: not so" in finding for finding in made.check().findings)
     with pytest.raises(InvalidInput, match=r"^z_0: "):
-        dphmm.smooth(table, MODEL, POLICY, SPACE, progress=False)
+        dphmm.reconstruction.smooth(table, MODEL, POLICY, SPACE, progress=False)
 
 
 def test_a_file_without_a_statement_tells_of_no_schedule(tmp_path):

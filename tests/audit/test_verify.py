@@ -44,7 +44,7 @@ def cases(numbers):
         instance = Instance.numbered(SEED, number)
         try:
             play = Play.of(instance)
-        except dphmm.InvalidInput:
+        except dphmm.errors.InvalidInput:
             continue
         edges = policy_edges(instance.policy, instance, play.spaces[instance.queries[0].name])
         possible = {query.name: support.at_first(instance, query) for query in instance.queries}
@@ -57,7 +57,7 @@ def cases(numbers):
                 case = Case(instance, step, edges, possible[name])
                 yield step.plan, play.policy, step.space, case
                 possible[name] = support.left_by(case)
-        except (dphmm.InvalidInput, dphmm.Unprotectable):
+        except (dphmm.errors.InvalidInput, dphmm.errors.Unprotectable):
             continue
 
 

@@ -31,7 +31,7 @@ OCCUPANCY = np.array([0.4, 0.2, 0.2, 0.1, 0.1])
 SPACE = dphmm.StateSpace(PLACES)
 MODEL = dphmm.MarkovModel(OCCUPANCY, MOVES, space=SPACE, provenance={"initial": "occupancy"})
 NEAR = dphmm.policy.radius(SPACE, 1)
-MERGED = dphmm.merge_lonely(NEAR, SPACE)
+MERGED = dphmm.sensitivity.merge_lonely(NEAR, SPACE)
 
 
 def by_outputs(plan, space, weights):

@@ -89,7 +89,7 @@ def test_every_candidate_spends_the_total_and_keeps_the_promise(kind, total):
 
 def test_an_epsilon_that_is_given_is_taken():
     promise = dphmm.SequencePromise(7, steps=24)
-    found = dphmm.plan(MODEL, NEAR, LINE, promise, epsilon=2, people=5)
+    found = dphmm.choose.plan(MODEL, NEAR, LINE, promise, epsilon=2, people=5)
     assert [(row.releases, row.epsilon) for row in found.ladder] == [(3, 2)]
     assert found.schedule.exact == 2 and found.chosen.asked == 3
 
@@ -118,8 +118,8 @@ def test_where_every_schedule_tells_the_cell_none_is_returned_but_by_name():
     assert planner.not_advised(planned) == ("it tells where somebody is, to the cell",)
     # No remedy is a figure that is no advice.
     with pytest.raises(DphmmError, match=r"^no schedule .* to the cell; a smaller total [^0-9]* you name is taken"):
-        dphmm.plan(*public, people=5, progress=False)
-    assert dphmm.plan(*public, people=5, epsilon=2, progress=False).schedule.exact == 2
+        dphmm.choose.plan(*public, people=5, progress=False)
+    assert dphmm.choose.plan(*public, people=5, epsilon=2, progress=False).schedule.exact == 2
 
 
 def test_releases_lie_at_the_middles_of_equal_parts():
@@ -136,7 +136,7 @@ def test_releases_lie_at_the_middles_of_equal_parts():
 @pytest.mark.parametrize("kind", ["planned", "paced"])
 def test_hours_are_those_of_the_clock(hours, first, last, kind):
     promise = dphmm.SequencePromise(40, per="2d", zone="+05:00")
-    found = dphmm.plan(CLOCK, NEAR, LINE, promise, hours=hours, schedule=kind, people=4)
+    found = dphmm.choose.plan(CLOCK, NEAR, LINE, promise, hours=hours, schedule=kind, people=4)
     assert found.hours == hours
     low, high = map(int, hours.split("-"))
     hour = [seconds // 3600 % 24 for seconds in found.times]
@@ -148,7 +148,7 @@ def test_hours_are_those_of_the_clock(hours, first, last, kind):
 
 def test_the_best_is_taken_and_marked():
     for kind, name in (("planned", "smoothed"), ("paced", "online")):
-        found = dphmm.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(6, per=24), schedule=kind, people=30)
+        found = dphmm.choose.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(6, per=24), schedule=kind, people=30)
         errors = [getattr(row, name) for row in found.ladder]
         assert sum(row.chosen for row in found.ladder) == 1
         assert getattr(found.chosen, name) == min(errors)
@@ -164,7 +164,7 @@ def test_of_equal_errors_the_fewest_releases_are_taken():
     """Where no answer says anything all errors are those without answers."""
     one = dphmm.StateSpace(np.zeros(5))
     model = dphmm.MarkovModel(START, MOVES, space=one)
-    found = dphmm.plan(model, dphmm.policy.complete(5), one, dphmm.SequencePromise(6, steps=24), people=5)
+    found = dphmm.choose.plan(model, dphmm.policy.complete(5), one, dphmm.SequencePromise(6, steps=24), people=5)
     assert found.schedule.releases == 3 and found.expected_error == 0 == found.without
     assert [row.releases for row in found.ladder if row.epsilon > MOST_EPSILON] == [1, 2]
 
@@ -174,7 +174,8 @@ def test_other_totals_have_the_plans_that_they_have_alone():
     told = []
     together = list(world(promise).plans([Fraction(3), Fraction(6)], lambda done, total: told.append((done, total))))
     assert [one.document() for one in together] == [
-        dphmm.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(total, per=12), people=12).document() for total in (3, 6)
+        dphmm.choose.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(total, per=12), people=12).document()
+        for total in (3, 6)
     ]
     assert [done for done, _ in told] == list(range(1, told[-1][1] + 1))
 
@@ -209,7 +210,7 @@ def test_a_reserve_is_there_for_a_second_question_and_no_third():
         return dphmm.release_many(pd.DataFrame(rows), CLOCK, NEAR, LINE, progress=False, **given)
 
     assert release(first, "day")["z_0"].notna().sum() == 3 and release(second, "evening")["z_0"].notna().sum() == 1
-    with pytest.raises(dphmm.BudgetExceeded):
+    with pytest.raises(dphmm.errors.BudgetExceeded):
         release(second, "night")
 
 
@@ -230,18 +231,19 @@ def spent_at(found, planner):
 )
 def test_no_other_reserve_is_taken(given, told):
     with pytest.raises(InvalidInput, match=told):
-        dphmm.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(12, per=24), people=4, **given)
+        dphmm.choose.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(12, per=24), people=4, **given)
 
 
 def test_the_same_input_gives_the_same_plan_and_no_secure_word_is_drawn(monkeypatch):
     def never(self, n):
         raise AssertionError("a word of the system")
 
-    monkeypatch.setattr(dphmm.SystemBits, "uint64", never)
+    monkeypatch.setattr(dphmm.samplers.SystemBits, "uint64", never)
     promise = dphmm.SequencePromise(6, per=24)
     for kind in ("planned", "paced"):
         one, two, other = (
-            dphmm.plan(CLOCK, NEAR, LINE, promise, schedule=kind, people=8, seed=seed).document() for seed in (1, 1, 2)
+            dphmm.choose.plan(CLOCK, NEAR, LINE, promise, schedule=kind, people=8, seed=seed).document()
+            for seed in (1, 1, 2)
         )
         assert one == two and one["ladder"] != other["ladder"]
 
@@ -306,7 +308,9 @@ def test_thresholds_are_the_mean_spreads_after_a_release():
 
 def test_a_belief_that_has_settled_is_asked():
     """What nobody was asked about for long has the last spread, and passes it however floats round."""
-    found = dphmm.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(6, per=300), schedule="paced", epsilon=3, people=10)
+    found = dphmm.choose.plan(
+        MODEL, NEAR, LINE, dphmm.SequencePromise(6, per=300), schedule="paced", epsilon=3, people=10
+    )
     chain = np.linalg.matrix_power(MOVES, 5000)[0]
     mean = chain @ LINE.answers[:, 0]
     assert np.sqrt(chain @ (LINE.answers[:, 0] - mean) ** 2) > found.schedule.spreads[-1]
@@ -472,7 +476,9 @@ def test_what_is_found_of_people_who_stay_is_what_enumeration_finds(answers, mon
     planner = world(promise, epsilon=1)
     found = planner.plan(promise.exact)
     (stay,) = found.stays.found
-    plan = Setting.of(MODEL, NEAR, LINE, 1).plan(Position(30, dphmm.Belief(np.log(np.full(5, 0.2)), np.ones(5, bool))))
+    plan = Setting.of(MODEL, NEAR, LINE, 1).plan(
+        Position(30, dphmm.markov.Belief(np.log(np.full(5, 0.2)), np.ones(5, bool)))
+    )
     exact = enumerated(plan, planner.stay_law, answers)
     assert (found.stays.what, stay.answers) == ("sequence", answers)
     # A distance of at most 4: the mean of 20,000 lies within 0.02 = five standard errors of less than 0.004 x 4 / 4.
@@ -506,7 +512,7 @@ def test_nobody_stays_where_no_state_is_possible_at_every_step():
     """Two states that are left at every step."""
     turns = dphmm.MarkovModel([1, 0, 0, 0, 0], np.roll(np.eye(5), 1, axis=1), space=LINE, start="at")
     promise = dphmm.SequencePromise(2, steps=5)
-    found = dphmm.plan(turns, dphmm.policy.complete(5), LINE, promise, epsilon=1, people=6).found
+    found = dphmm.choose.plan(turns, dphmm.policy.complete(5), LINE, promise, epsilon=1, people=6).found
     assert not found.stays and found.uncomputed == "no state is possible at every step"
 
 
@@ -595,7 +601,7 @@ def test_an_error_that_may_be_off_by_chance_is_told_as_that():
     errors, told = np.array([one.smoothed for one in made]), np.mean([one.deviation for one in made])
     # A standard deviation of 12 values lies within a factor of 2 of the true one in more than 99 of 100 cases.
     assert 0.5 * told < errors.std(ddof=1) < 2 * told
-    sure = dphmm.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(6, per=6), epsilon=1)
+    sure = dphmm.choose.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(6, per=6), epsilon=1)
     assert sure.chance < 0.05 and "by chance" not in "".join(_when(sure, [sure]))
 
 
@@ -664,7 +670,7 @@ def test_of_labels_a_guess_without_the_file_is_exact():
     moves = np.full((4, 4), 0.1) + 0.6 * np.eye(4)
     model = dphmm.MarkovModel(np.full(4, 0.25), moves, space=space)
     promise = dphmm.SequencePromise(2, steps=8)
-    found = dphmm.plan(model, dphmm.policy.complete(4), space, promise, epsilon=1, people=6)
+    found = dphmm.choose.plan(model, dphmm.policy.complete(4), space, promise, epsilon=1, people=6)
     assert found.without == pytest.approx(0.75, abs=1e-12)
     assert found.stays.without == pytest.approx(0.75, abs=1e-12)
     (stay,) = found.stays.found
@@ -676,7 +682,7 @@ def test_of_who_stays_every_answer_of_the_time_counts(per, what):
     """Six answers a day, a week, an hour: six are about the place after one of these, and 42 after seven."""
     model = dphmm.MarkovModel(START, MOVES, space=LINE, step=600)
     promise = dphmm.SequencePromise(12, per=per, zone="-08:00")
-    found = dphmm.plan(model, NEAR, LINE, promise, epsilon=2, people=6).stays
+    found = dphmm.choose.plan(model, NEAR, LINE, promise, epsilon=2, people=6).stays
     assert found.what == what
     assert [(stay.after, stay.answers) for stay in found.found] == [(after, 6.0 * after) for after in LONGER]
     one, *_, seven = found.found[:7]
@@ -693,7 +699,9 @@ def test_answers_at_noon_find_who_stays_all_day_as_enumeration_does(days, monkey
     schedule = planner.candidate(promise, 1, Fraction(1))
     assert schedule.at == (13,)
     (stay,) = planner.stays(schedule, (days,)).found
-    plan = Setting.of(MODEL, NEAR, LINE, 1).plan(Position(48, dphmm.Belief(np.log(np.full(5, 0.2)), np.ones(5, bool))))
+    plan = Setting.of(MODEL, NEAR, LINE, 1).plan(
+        Position(48, dphmm.markov.Belief(np.log(np.full(5, 0.2)), np.ones(5, bool)))
+    )
     exact = enumerated(plan, occupancy(planner), days)
     assert stay.answers == days
     # As of a sequence: 0.035 is more than five standard errors of 20,000 distances of at most 4.
@@ -709,7 +717,9 @@ def test_no_simple_reader_finds_more_of_who_stays_than_is_told(hours, monkeypatc
     schedule = planner.candidate(promise, 2, Fraction(2))
     one, seven = planner.stays(schedule, AFTER).found
     values, rng = np.arange(-40, 41), np.random.default_rng(17)
-    plan = Setting.of(MODEL, NEAR, LINE, 2).plan(Position(48, dphmm.Belief(np.log(np.full(5, 0.2)), np.ones(5, bool))))
+    plan = Setting.of(MODEL, NEAR, LINE, 2).plan(
+        Position(48, dphmm.markov.Belief(np.log(np.full(5, 0.2)), np.ones(5, bool)))
+    )
     table = np.exp(np.stack([plan.log_likelihood(np.array([z])) for z in values], axis=1))
     states = rng.choice(5, 4_000, p=occupancy(planner))
     for stay, days in ((one, 1), (seven, 7)):
@@ -722,7 +732,7 @@ def test_no_simple_reader_finds_more_of_who_stays_than_is_told(hours, monkeypatc
 
 def test_where_nobody_is_asked_nothing_is_told_of_who_stays():
     """A reader learns nothing of somebody who was never asked, and no figure is given that could stand for one."""
-    one = dphmm.plan(CLOCK, NEAR, LINE, dphmm.SequencePromise(2, per="1d"), epsilon=2, people=6)
+    one = dphmm.choose.plan(CLOCK, NEAR, LINE, dphmm.SequencePromise(2, per="1d"), epsilon=2, people=6)
     silent = replace(one, stays=replace(one.stays, found=tuple(s._replace(answers=0.0) for s in one.stays.found)))
     assert one.stays.told and len(replace(one.found, blocks=1).lines) == 2
     assert silent.stays.told == [] and len(replace(silent.found, blocks=1).lines) == 1
@@ -794,7 +804,7 @@ def test_what_would_take_too_many_plans_is_not_told_of_who_stays(monkeypatch, tm
 @pytest.mark.parametrize("promise", PROMISES[1:3], ids=str)
 def test_without_a_clock_people_stay_for_a_block(promise):
     for kind in ("planned", "paced"):
-        stays = dphmm.plan(MODEL, NEAR, LINE, promise, schedule=kind, people=30).stays
+        stays = dphmm.choose.plan(MODEL, NEAR, LINE, promise, schedule=kind, people=30).stays
         assert stays.what == ("window" if promise.window else "block")
         one, seven = (stay for stay in stays.found if stay.after in AFTER)
         assert 0 < one.answers < seven.answers
@@ -816,7 +826,7 @@ def test_the_best_place_is_the_best():
 @pytest.mark.parametrize("merged", [False, True])
 def test_invented_people_are_anywhere_in_their_cells(merged):
     pytest.importorskip("h3")
-    hexes = dphmm.H3.covering([52.5, 52.51, 52.49], [13.3, 13.31, 13.33], resolution=8)
+    hexes = dphmm.states.H3.covering([52.5, 52.51, 52.49], [13.3, 13.31, 13.33], resolution=8)
     for space in (GRID, hexes):
         space = space.merged({0: 1}) if merged else space
         states = np.random.default_rng(3).integers(0, space.n_states, (60, 5))
@@ -842,18 +852,20 @@ def test_nobody_is_outside_the_box_where_cells_hardly_reach_into_it():
 
 @pytest.fixture(scope="module")
 def made():
-    return dphmm.plan(CLOCK, NEAR, LINE, dphmm.SequencePromise(12, per="1d", zone="+01:00"), hours="6-22", people=5)
+    return dphmm.choose.plan(
+        CLOCK, NEAR, LINE, dphmm.SequencePromise(12, per="1d", zone="+01:00"), hours="6-22", people=5
+    )
 
 
 @pytest.mark.parametrize("kind", ["planned", "paced"])
 def test_a_plan_comes_back(kind, tmp_path):
     promise = dphmm.SequencePromise(Fraction(7, 3), per="1d")
-    own = dphmm.plan(CLOCK, NEAR, LINE, promise, schedule=kind, people=5, constraint="delta=0.1")
-    dphmm.save_plan(own, tmp_path / "plan.json")
-    again = dphmm.read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE)
+    own = dphmm.choose.plan(CLOCK, NEAR, LINE, promise, schedule=kind, people=5, constraint="delta=0.1")
+    dphmm.choose.save_plan(own, tmp_path / "plan.json")
+    again = dphmm.choose.read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE)
     assert again == own and again.schedule == own.schedule and again.times == own.times
     assert again.options["constraint"] == "delta=0.1"
-    dphmm.save_plan(again, tmp_path / "again.json")
+    dphmm.choose.save_plan(again, tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "plan.json").read_bytes()
     shown = own._repr_html_()
     assert "chosen" in shown and all(html.escape(line) in shown for line in own.found.lines)
@@ -865,8 +877,8 @@ def test_a_plan_keeps_those_of_other_totals(tmp_path):
     own = world.compared(Fraction(4))
     assert [plan.schedule.promise.exact for plan in own.by_total] == [1, 2, 4, 8]
     assert [replace(plan, others=()) for plan in own.by_total] == [world.plan(total) for total in (1, 2, 4, 8)]
-    dphmm.save_plan(own, tmp_path / "plan.json")
-    assert dphmm.read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE) == own
+    dphmm.choose.save_plan(own, tmp_path / "plan.json")
+    assert dphmm.choose.read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE) == own
     document = own.document()
     alike = {**document["others"][0], "schedule": document["schedule"], "ladder": document["ladder"]}
     weekly = changed(document["others"][0], ("schedule", "per"), "7d")
@@ -874,7 +886,7 @@ def test_a_plan_keeps_those_of_other_totals(tmp_path):
         told = {**document, "others": [wrong]}
         (tmp_path / "plan.json").write_text(json.dumps({**told, "sha256": _digest(told)}))
         with pytest.raises(InvalidInput, match=r"plan\.json"):
-            dphmm.read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE)
+            dphmm.choose.read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE)
 
 
 def changed(document, path, value):
@@ -930,7 +942,7 @@ def test_a_damaged_plan_is_refused_in_one_line(name, made, tmp_path):
     # Whoever damages a file on purpose can make its digest, too.
     file.write_text(json.dumps({**wrong, "sha256": _digest(wrong)}))
     with pytest.raises(InvalidInput, match=told) as refused:
-        dphmm.read_plan(file, CLOCK, NEAR, LINE)
+        dphmm.choose.read_plan(file, CLOCK, NEAR, LINE)
     assert "\n" not in str(refused.value)
 
 
@@ -947,11 +959,11 @@ EDITED = {
 @pytest.mark.parametrize("name", EDITED)
 def test_a_plan_that_somebody_edited_is_refused(name, made, tmp_path):
     """Its figures would be told of a schedule that they are not of."""
-    dphmm.save_plan(made, tmp_path / "plan.json")
+    dphmm.choose.save_plan(made, tmp_path / "plan.json")
     told = json.loads((tmp_path / "plan.json").read_text())
     (tmp_path / "plan.json").write_text(json.dumps(changed(told, *EDITED[name])))
     with pytest.raises(InvalidInput, match=r"changed after it was written, .* run dphmm plan with what you want"):
-        dphmm.read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE)
+        dphmm.choose.read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE)
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------
@@ -983,7 +995,7 @@ def test_bad_input_is_one_line(name):
     given, told = BAD[name]
     given = {"model": CLOCK, "promise": DAY, **given}
     with pytest.raises(InvalidInput, match=told) as refused:
-        dphmm.plan(given.pop("model"), NEAR, LINE, given.pop("promise"), **given)
+        dphmm.choose.plan(given.pop("model"), NEAR, LINE, given.pop("promise"), **given)
     assert "\n" not in str(refused.value)
 
 
@@ -1013,7 +1025,7 @@ def test_products_of_a_plan_keep_to_one_thread():
     def told(done, total):
         seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
 
-    dphmm.plan(*of_a_map(), epsilon=1, people=4, progress=told)
+    dphmm.choose.plan(*of_a_map(), epsilon=1, people=4, progress=told)
     assert seen and set(seen) == {1}
 
 
@@ -1050,7 +1062,7 @@ def test_of_short_blocks_the_error_is_that_of_a_file_of_many(kind, length, monke
 def test_without_a_limit_it_is_found_what_a_plan_says_of_an_answer_at_every_step(epsilon):
     found = without_limit(Setting.of(MODEL, NEAR, LINE, epsilon))
     every = dphmm.SequencePromise(Fraction(epsilon) * SETTLED, steps=SETTLED)
-    planned = dphmm.plan(MODEL, NEAR, LINE, every, epsilon=epsilon)
+    planned = dphmm.choose.plan(MODEL, NEAR, LINE, every, epsilon=epsilon)
     assert planned.schedule.at == tuple(range(1, SETTLED + 1))
     assert (found.error, found.without) == (planned.expected_error, planned.without)
     assert found.error < found.without
@@ -1134,7 +1146,7 @@ def test_who_is_known_to_be_in_an_h3_cell_is_as_far_off_as_anywhere_in_it():
     """Against ten thousand places drawn in one cell."""
     h3 = pytest.importorskip("h3")
     cells = sorted(h3.grid_disk(h3.latlng_to_cell(52.5, 13.4, 8), 3))
-    space = dphmm.H3(*np.transpose([h3.cell_to_latlng(cell) for cell in cells]), 8)
+    space = dphmm.states.H3(*np.transpose([h3.cell_to_latlng(cell) for cell in cells]), 8)
     there, generator = simulated.places_of_states(space), np.random.default_rng(3)
     for cell in (0, 5, 20):
         drawn = places(space, np.full(10**4, cell), generator)
@@ -1212,7 +1224,7 @@ def test_zones_have_places_all_over_them():
     shapely = pytest.importorskip("shapely")
     corners = [(10 + 0.02 * (at % 12), 50 + 0.02 * (at // 12)) for at in range(144)]
     boxes = [shapely.box(west, south, west + 0.02, south + 0.02) for west, south in corners]
-    zones = dphmm.Zones([f"z{at}" for at in range(144)], boxes)
+    zones = dphmm.states.Zones([f"z{at}" for at in range(144)], boxes)
     there, guesses = simulated.places_of_states(zones), Guesses(zones).of(np.eye(144))[0]
     drawn = places(zones, np.repeat([5, 100], 20_000), np.random.default_rng(2)).reshape(2, -1, 2)
     for zone, own in zip((5, 100), drawn, strict=True):
@@ -1224,7 +1236,7 @@ def test_a_zone_in_which_no_place_of_a_lattice_lies_has_places():
     """A road of 20 m around 30 km: who knows it is kilometres off, and not at one point."""
     shapely = pytest.importorskip("shapely")
     outer, inner = shapely.box(10.0, 50.0, 10.4, 50.25), shapely.box(10.0006, 50.0004, 10.3994, 50.2496)
-    zones = dphmm.Zones(["road", "town"], [outer.difference(inner), inner])
+    zones = dphmm.states.Zones(["road", "town"], [outer.difference(inner), inner])
     road = list(zones.names).index("road")
     there, guess = simulated.places_of_states(zones)[road], Guesses(zones).of(np.eye(2)[:, [road]])[0][0]
     assert zones.distances(there, guess).mean() > 10_000
@@ -1234,7 +1246,7 @@ def test_a_guess_about_a_zone_that_is_a_ring_is_inside_it():
     """A county around its town: who knows the county guesses its middle, and not a place in it."""
     shapely = pytest.importorskip("shapely")
     outer, town = shapely.box(10.0, 50.0, 10.8, 50.5), shapely.box(10.2, 50.12, 10.6, 50.38)
-    zones = dphmm.Zones(["county", "town"], [outer.difference(town), town])
+    zones = dphmm.states.Zones(["county", "town"], [outer.difference(town), town])
     county = list(zones.names).index("county")
     known = np.eye(2)[:, [county]]
     there = simulated.places_of_states(zones)[county]
@@ -1298,7 +1310,7 @@ def test_an_error_of_people_of_whom_none_was_invented_is_told_to_be_unsure():
     model = dphmm.MarkovModel(np.eye(44)[0], moves, space=WIDE, start="before")
     promise, seen = dphmm.SequencePromise(12, per=24), []
     for seed in range(6):
-        found = dphmm.plan(model, OWN_PART, WIDE, promise, epsilon=2, people=60, seed=seed)
+        found = dphmm.choose.plan(model, OWN_PART, WIDE, promise, epsilon=2, people=60, seed=seed)
         seen.append(found.expected_error > 10)
         # The true error is 184: where none of them was invented, 0.7 is told, and that it may be far too small.
         assert seen[-1] or found.chance > 100

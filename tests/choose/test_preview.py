@@ -19,7 +19,7 @@ POLICY = dphmm.policy.radius(SPACE, 1)
 
 
 def rows(states):
-    return dphmm.Trajectories.from_labels(["ann", "ann", "ann", "ben"], state=list(states))
+    return dphmm.states.Trajectories.from_labels(["ann", "ann", "ann", "ben"], state=list(states))
 
 
 def batch(**choices):

@@ -95,7 +95,7 @@ def test_a_made_table_where_answers_are_few():
     block = dphmm.StateSpace([(x, y) for x in range(6) for y in range(6)])
     model, policy = even(block), dphmm.policy.radius(block, 1.5)
     one = only(told(model, policy, block, 1), "dphmm optimize")
-    table = dphmm.optimize(model, policy, block, 1)
+    table = dphmm.choose.optimize(model, policy, block, 1)
     assert one.after == pytest.approx(error_of(model, policy, block, 1, mechanism=table))
 
 

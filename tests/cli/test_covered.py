@@ -32,9 +32,9 @@ def one_line(text):
 def test_covers_and_the_radius_that_it_takes(town, tmp_path, run):
     told = run("policy", "radius", town / "model.npz", "-o", tmp_path / "c.json", "--covers", "1km").stderr
     assert re.search(f"hides {PLACES} from each other", told)
-    model = dphmm.load_model(town / "model.npz")
-    policy = dphmm.load_policy(tmp_path / "c.json", model=model)
-    known = dphmm.load_policy(town / "radius.json", model=model)
+    model = dphmm.storage.load_model(town / "model.npz")
+    policy = dphmm.storage.load_policy(tmp_path / "c.json", model=model)
+    known = dphmm.storage.load_policy(town / "radius.json", model=model)
     assert policy.edges().tolist() == known.edges().tolist()
     document = json.loads(
         run("policy", "complete", town / "model.npz", "-o", tmp_path / "a.json", "--json", "--quiet").stdout
@@ -81,7 +81,7 @@ def test_release_says_it_and_the_statement_has_it(town, tmp_path, run, release_o
     statement = load_statement(tmp_path / "released" / "released.csv")
     jsonschema.validate(document(statement), statement_schema())
     covered = statement.covered_distance
-    model = dphmm.load_model(town / "model.npz")
+    model = dphmm.storage.load_model(town / "model.npz")
     assert covered.metres == 1000.0
     assert covered.ground_metres == model.space.on_the_ground(1000.0) < 1000
     (meaning,) = statement.covered

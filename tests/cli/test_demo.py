@@ -86,13 +86,13 @@ def test_it_is_a_real_release_with_a_statement(made: tuple[Path, subprocess.Comp
 
 
 def test_nobody_s_data_is_in_the_model(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
-    model = dphmm.load_model(made[0] / "out" / "model.npz")
+    model = dphmm.storage.load_model(made[0] / "out" / "model.npz")
     same = dphmm.MarkovModel.from_geometry(model.space, model.step, "20km/h")
     assert model.provenance["method"] == "geometry" and model.digest == same.digest
     plan = read_plan(
         made[0] / "out" / "plan.json",
         model,
-        dphmm.load_policy(made[0] / "out" / "policy.json", model=model),
+        dphmm.storage.load_policy(made[0] / "out" / "policy.json", model=model),
         model.space,
     )
     statement = load_statement(made[0] / "out" / "released.csv")
@@ -104,10 +104,10 @@ def test_what_is_measured_is_measured_from_the_true_places(tmp_path: Path, run: 
     told = json.loads(run("demo", "--out", tmp_path / "a", "--seed", 5, "--json", *SMALL).stdout)
     truth = pq.read_table(tmp_path / "a" / "people.parquet").to_pylist()
     places = {(row["user"], row["t"]): (row["lat"], row["lon"]) for row in truth}
-    model = dphmm.load_model(tmp_path / "a" / "out" / "model.npz")
-    policy = dphmm.load_policy(tmp_path / "a" / "out" / "policy.json", model=model)
+    model = dphmm.storage.load_model(tmp_path / "a" / "out" / "model.npz")
+    policy = dphmm.storage.load_policy(tmp_path / "a" / "out" / "policy.json", model=model)
     rows = dphmm.open(tmp_path / "a" / "out")._table
-    decoded = dphmm.smooth(rows, model, policy, model.space, marginals=True, progress=False)
+    decoded = dphmm.reconstruction.smooth(rows, model, policy, model.space, marginals=True, progress=False)
     beliefs = np.array(decoded["marginals"].to_pylist())
     guessed = zip(*model.space.to_latlon(Guesses(model.space).of(beliefs.T)[0]), strict=True)
     keys = zip(decoded["user"].to_pylist(), decoded["t"].to_pylist(), strict=True)

@@ -28,7 +28,7 @@ def test_members_of_a_model(town):
     with zipfile.ZipFile(town / "model.npz") as archive:
         members = {name.removesuffix(".npy") for name in archive.namelist()}
     assert members - {"sha256"} <= section("Model")
-    model = dphmm.load_model(town / "model.npz")
+    model = dphmm.storage.load_model(town / "model.npz")
     assert {"step", "start", "provenance", "space", "private", *model.space.describe()[0]} <= section("Model")
 
 

@@ -58,7 +58,7 @@ def test_without_a_clock_a_model_begins_at_first_rows(tmp_path, run, more, initi
     assert learned.digest == again.digest and learned.start == start
     table = pd.read_csv(tmp_path / "log.csv")
     public = {"epsilon": 1, "max_length": 4, "bits": dphmm.ReplayBits(3), **options}
-    assert dphmm.fit(table, learned.space, **public).digest == learned.digest
+    assert dphmm.storage.fit(table, learned.space, **public).digest == learned.digest
 
 
 def test_the_summary_counts_and_warns(town, tmp_path, run, one_json):

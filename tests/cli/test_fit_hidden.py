@@ -29,13 +29,13 @@ def test_a_plain_model_is_the_librarys_and_says_that_it_is_not_private(site, tmp
     counted = one_json(result)
     assert counted["private"] is False and "without privacy" in result.stderr
     assert (counted["rows"], counted["users"], counted["sequences"], counted["symbols"]) == (90, 6, 6, 4)
-    loaded = dphmm.load_hidden_model(tmp_path / "h.npz")
+    loaded = dphmm.storage.load_hidden_model(tmp_path / "h.npz")
     assert loaded.symbols_ == ("alpha", "beta", "delta", "gamma")
     assert isinstance(loaded.privacy_, NotPrivateEvent)
     assert loaded.provenance_["source"] == "visits.csv"
     rows = [line.split(",") for line in (site / "visits.csv").read_text().split()[1:]]
     X = np.array([loaded.symbols_.index(name) for _, name in rows])
-    own = dphmm.CategoricalHMM(2, n_features=4, n_starts=2, n_iter=7, random_state=3).fit(X, [15] * 6)
+    own = dphmm.markov.CategoricalHMM(2, n_features=4, n_starts=2, n_iter=7, random_state=3).fit(X, [15] * 6)
     np.testing.assert_array_equal(own.emissionprob_, loaded.emissionprob_)
     assert counted["log_likelihood"] == own.monitor_.history[-1]
     first = (tmp_path / "h.npz").read_bytes()
@@ -61,7 +61,7 @@ def test_the_share_of_symbols_that_are_not_listed_is_told(site, tmp_path, run, o
 def test_a_private_model_has_the_public_symbols_and_its_event(site, tmp_path, run, one_json, private):
     result = run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *private, "--json")
     document = one_json(result)
-    loaded = dphmm.load_hidden_model(tmp_path / "h.npz")
+    loaded = dphmm.storage.load_hidden_model(tmp_path / "h.npz")
     assert loaded.symbols_ == ("alpha", "beta", "gamma", "delta", "unseen")
     assert isinstance(loaded.privacy_, LearningEvent) and loaded.privacy_.secure
     assert loaded.privacy_.epsilon == 1 and loaded.privacy_.max_length == 15
@@ -108,7 +108,7 @@ def test_parts_with_equal_noise_are_one_line(site, tmp_path, run, private):
 def test_every_iteration_with_gaussian_noise(site, tmp_path, run, private):
     gaussian = ("--method", "every-iteration", "--noise", "gaussian", "--delta", "1e-6", "--iterations", "3")
     run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *private, *gaussian)
-    event = dphmm.load_hidden_model(tmp_path / "h.npz").privacy_
+    event = dphmm.storage.load_hidden_model(tmp_path / "h.npz").privacy_
     assert len(event.parts) == 3 and not event.pure
     assert event.epsilon <= 1 and float(event.delta) == 1e-6
 
@@ -126,7 +126,7 @@ def test_the_papers_methods_are_told_by_what_they_really_lose(site, tmp_path, ru
     assert "has no noise" not in document["left_out"] and document["left_out"].startswith("rows that cannot be read")
     aloud = run("fit", site / "visits.csv", "-o", tmp_path / "l.npz", *private, *last[:4], "--force")
     assert "how many is not told" not in aloud.stderr
-    loaded = dphmm.load_hidden_model(tmp_path / "l.npz")
+    loaded = dphmm.storage.load_hidden_model(tmp_path / "l.npz")
     assert isinstance(loaded.privacy_, NotPrivateEvent) and loaded.provenance_["private"] is False
     assert "NO PRIVACY" in run("account", "--model", tmp_path / "l.npz").stdout
 
@@ -135,7 +135,7 @@ def test_no_row_is_data_too(tmp_path, run, private):
     (tmp_path / "x.csv").write_text("user,state\n")
     for method in ("ngrams", "every-iteration"):
         run("fit", tmp_path / "x.csv", "-o", tmp_path / "h.npz", *private, "--method", method, "--force")
-        assert dphmm.load_hidden_model(tmp_path / "h.npz").emissionprob_.shape == (2, 5)
+        assert dphmm.storage.load_hidden_model(tmp_path / "h.npz").emissionprob_.shape == (2, 5)
 
 
 @pytest.mark.parametrize("method", ["ngrams", "every-iteration"])
@@ -145,7 +145,7 @@ def test_all_that_is_said_and_described_is_the_same_for_any_data(site, tmp_path,
         (tmp_path / "x.csv").write_text(table)
         options = (*private, "--method", method, "--json", "--force")
         fit = run("fit", tmp_path / "x.csv", "-o", tmp_path / "h.npz", *options)
-        loaded = dphmm.load_hidden_model(tmp_path / "h.npz")
+        loaded = dphmm.storage.load_hidden_model(tmp_path / "h.npz")
         found.add((fit.stdout, fit.stderr, json.dumps(loaded.provenance_), loaded.symbols_))
     assert len(found) == 1
 
@@ -157,7 +157,7 @@ def test_a_seed_repeats_a_private_fit_and_is_loud(site, tmp_path, run, private):
         assert "NOT PRIVATE" in result.stderr
         found.append((tmp_path / name).read_bytes())
     assert found[0] == found[1]
-    assert dphmm.load_hidden_model(tmp_path / "a.npz").provenance_["private"] is False
+    assert dphmm.storage.load_hidden_model(tmp_path / "a.npz").provenance_["private"] is False
 
 
 def test_canaries(tmp_path, run, private):
@@ -170,7 +170,11 @@ def test_canaries(tmp_path, run, private):
             options = (*private, "--method", method, "--force", *extra)
             options += () if method == "ngrams" else ("--iterations", "2")
             result = run("fit", tmp_path / "in" / "x.csv", "-o", tmp_path / "h.npz", *options)
-            said = result.stdout + result.stderr + json.dumps(dphmm.load_hidden_model(tmp_path / "h.npz").provenance_)
+            said = (
+                result.stdout
+                + result.stderr
+                + json.dumps(dphmm.storage.load_hidden_model(tmp_path / "h.npz").provenance_)
+            )
             assert "CANARY" not in said and b"CANARY" not in (tmp_path / "h.npz").read_bytes()
             # The folder's name has numbers of its own.
             counted = said.replace(str(tmp_path), "")

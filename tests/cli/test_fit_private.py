@@ -334,7 +334,7 @@ def test_account_tells_what_a_model_cost(learned, town, tmp_path, run, release_o
     both = run("account", tmp_path / "ledger.db", "--model", learned / "model.npz").stdout
     assert "6 subjects" in both and "epsilon 1, delta 0" in both
     # Along a path of states the cost of a release, which the model's is added to, is more than its epsilon.
-    model = dphmm.load_model(learned / "model.npz")
+    model = dphmm.storage.load_model(learned / "model.npz")
     with dphmm.open_ledger(tmp_path / "path.db") as ledger:
         path = dphmm.policy.from_edges([(0, 1), (1, 2), (2, 3)], 4)
         session = dphmm.ReleaseSession(model, path, model.space, 1, ledger=ledger, bits=dphmm.ReplayBits(1))
@@ -352,7 +352,7 @@ def rewritten(folder, tmp_path, **changes):
     model = load_model(folder / "model.npz")
     origin = {**model.provenance, **changes}
     changed = dphmm.MarkovModel(model.initial, model.transition, space=model.space, provenance=origin)
-    dphmm.save_model(changed, tmp_path / "model.npz")
+    dphmm.storage.save_model(changed, tmp_path / "model.npz")
     for name in ("visits.csv", "complete.json"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     return tmp_path

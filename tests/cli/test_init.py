@@ -142,8 +142,11 @@ FILES = {
     "taxis.csv": (TAXI, {f'user-column = "{COLUMN}"': "each-trip = true", "# timezone": "timezone"}, ["1", "1"], None),
     "fishers.csv": (ANIMAL, {}, ["F1"] * 2, "animal"),
     "ships.csv": (SHIP, {}, ["219000001"], "vessel"),
-    "log.csv": ("case:concept:name,concept:name,time:timestamp\nc1,a,2011-01-01T10:00:00+01:00\n", {}, ["c1"], "case"),
-    "two.xes": (EVENTS, {}, ["c1"], "case"),
+    "log.csv": (
+        "case:concept:name,concept:name,time:timestamp\nc1,a,2011-01-01T10:00:00+01:00\n",
+        {"# case-names": "case-names"}, ["c1"], "case",
+    ),
+    "two.xes": (EVENTS, {"# case-names": "case-names"}, ["c1"], "case"),
     "Records.json": (PHONE, {'"NAME"': '"ann"'}, ["ann"], None),
     "2015-08.rec": (TRACK, {'"NAME"': '"ann"'}, ["ann"], "device"),
     "d.jsonl": (LINE, {}, ["d7"], None),
@@ -214,7 +217,11 @@ def test_a_standard_layout_is_known_by_its_header(known, begun, tmp_path):
         roles = zip(["user", "time", "state"], known.columns, strict=False)
         columns = {f"{role}-column": change(name) for role, name in roles}
         asked = {} if not known.person else {"user-column": COLUMN}
-        assert pipeline["data"] == {"file": "d.csv", "kind": known.kind, **(columns if known.kind == "csv" else asked)}
+        assert pipeline["data"] == {
+            "file": "d.csv",
+            "kind": known.kind,
+            **(columns if known.kind == "events" else asked),
+        }
         assert f"# {known.called}\n" in text and ("model" in pipeline) == known.on_map
         assert ("# timezone" in text) == known.zone
         (tmp_path / "begun.toml").write_text(answered(text.replace("# timezone", "timezone")))

@@ -174,9 +174,9 @@ def test_rows_put_together_are_the_table_that_they_came_from(portal):
     from dphmm.batch import Batch
     from dphmm.samplers.entropy import ReplayBits
 
-    model, policy = load_model(portal / "m.npz"), dphmm.load_policy(portal / "p.json")
+    model, policy = load_model(portal / "m.npz"), dphmm.storage.load_policy(portal / "p.json")
     batch = Batch(model, policy, model.space, "1", bits=ReplayBits(b"rows"))
-    rows = dphmm.load_trajectories(portal / "visits.csv", state_column="page").trajectories
+    rows = dphmm.storage.load_trajectories(portal / "visits.csv", state_column="page").trajectories
     (chunk,) = batch.run(rows)
     assert released_table(list(chunk), model.space).equals(released_table(chunk, model.space))
     assert {release.z for _, _, release in chunk} <= set(PAGES)

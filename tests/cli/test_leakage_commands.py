@@ -21,8 +21,8 @@ from dphmm.accounting import losses_per_step, policy_leakage, temporal_leakage
 @pytest.fixture(scope="module")
 def parts(town):
     """Model, policy, space."""
-    model = dphmm.load_model(town / "model.npz")
-    return model, dphmm.load_policy(town / "radius.json", model=model), model.space
+    model = dphmm.storage.load_model(town / "model.npz")
+    return model, dphmm.storage.load_policy(town / "radius.json", model=model), model.space
 
 
 def released(parts, path, subject="ann", states=(0, 1, None, 5, 6), query="state", **choices):
@@ -75,8 +75,8 @@ def test_account_says_whether_the_sum_of_epsilons_bounds_states_too(tmp_path, ru
             moves[at, at + move if 0 <= at + move < n else at] += 1 / 3
     space = dphmm.StateSpace(np.arange(n).reshape(-1, 1))
     model = dphmm.MarkovModel(np.full(n, 1 / n), moves, space=space, start="at")
-    dphmm.save_model(model, tmp_path / "m.npz")
-    dphmm.save_policy(dphmm.policy.radius(space, 1), tmp_path / "p.json", space)
+    dphmm.storage.save_model(model, tmp_path / "m.npz")
+    dphmm.storage.save_policy(dphmm.policy.radius(space, 1), tmp_path / "p.json", space)
     released((model, dphmm.policy.radius(space, 1), space), tmp_path / "l.db", states=(0, 1, 2))
     given = ("--temporal", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json")
     text = run("account", tmp_path / "l.db", *given).stdout
@@ -133,7 +133,7 @@ def test_account_for_people_has_a_line_for_every_step_and_says_what_it_is(parts,
 def test_account_refuses_what_the_releases_were_not_made_with(parts, town, tmp_path, run, options, expected):
     released(parts, tmp_path / "l.db", states=(0,))
     model = dphmm.MarkovModel(parts[0].initial, np.eye(parts[0].n_states), space=parts[2])
-    dphmm.save_model(model, tmp_path / "other.npz")
+    dphmm.storage.save_model(model, tmp_path / "other.npz")
     places = {"l.db": tmp_path, "other.npz": tmp_path}
     words = [str(places.get(word, town) / word) if "." in word else word for word in options]
     told = run("account", *words, code=2)

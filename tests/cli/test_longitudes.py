@@ -130,7 +130,7 @@ def test_zones_on_both_sides_of_the_antimeridian_are_drawn_as_zones_anywhere():
         turn = np.linspace(0, 2 * np.pi, 40, endpoint=False)
         circle = np.stack([0.05 + 0.04 * np.cos(turn), 0.04 * np.sin(turn)], axis=1)
         shapes = [shapely.Polygon(circle * [side, 1] + [turned(middle + side * 1e-9), 0.0]) for side in (-1, 1)]
-        return dphmm.Zones(["west", "east"], shapes).rings
+        return dphmm.states.Zones(["west", "east"], shapes).rings
 
     for here, there in zip(rings_at(180.0), rings_at(20.0), strict=True):
         assert len(here) == len(there) > 20

@@ -69,8 +69,8 @@ def models(site, tmp_path_factory, run):
         elif of == "not private":
             run("fit", site / "visits.csv", "-o", model, "--state-column", "state", "--quiet")
         else:
-            fitted = dphmm.load_model(site / "model.npz")
-            dphmm.save_model(dphmm.MarkovModel(fitted.initial, fitted.transition, space=fitted.space), model)
+            fitted = dphmm.storage.load_model(site / "model.npz")
+            dphmm.storage.save_model(dphmm.MarkovModel(fitted.initial, fitted.transition, space=fitted.space), model)
         run("policy", "complete", model, "-o", folder / "complete.json", "--quiet")
         for among, users in RELEASED.items():
             (folder / f"{among}.csv").write_text("user,state\n" + "".join(f"{user},alpha\n" for user in users))
@@ -82,10 +82,10 @@ def beside(model, kind):
     people_path(model).unlink(missing_ok=True)
     if kind == "absent":
         return
-    loaded = dphmm.load_model(model)
+    loaded = dphmm.storage.load_model(model)
     other = model.with_name("other.npz")
     twin = dphmm.MarkovModel(loaded.initial, loaded.transition, space=loaded.space, provenance={"private": False})
-    dphmm.save_model(twin, other)
+    dphmm.storage.save_model(twin, other)
     document = json.loads(save_people(other, PEOPLE).read_text())
     if kind != "other":
         document["model_sha256"] = file_digest(model)
@@ -308,7 +308,7 @@ def test_no_digest_of_a_side_file_is_in_what_a_fit_or_release_says(site, tmp_pat
         (folder / "rows.csv").write_text("user,state\nw,alpha\n")
         out = ("-o", folder / "r", "--ledger", folder / "l.db")
         run("release", folder / "rows.csv", "--model", model, "--policy", policy, "--epsilon", "1", *out, "--quiet")
-        loaded, statement = dphmm.load_model(model), document(load_statement(folder / "r" / "released.csv"))
+        loaded, statement = dphmm.storage.load_model(model), document(load_statement(folder / "r" / "released.csv"))
         hashes = re.compile("[0-9a-f]{64}")
         kept = set(hashes.findall(json.dumps(loaded.provenance)))
         assert kept == (set() if kind == "learned" else {file_digest(site / "visits.csv")})
@@ -329,8 +329,8 @@ def test_statements_of_python_callers_are_unknown_unless_they_say(models):
     from dphmm.storage.released import Published
     from statement.told import statement_of
 
-    fitted = dphmm.load_model(models["not private"] / "model.npz")
-    policy = dphmm.load_policy(models["not private"] / "complete.json", model=fitted)
+    fitted = dphmm.storage.load_model(models["not private"] / "model.npz")
+    policy = dphmm.storage.load_policy(models["not private"] / "complete.json", model=fitted)
     found = {}
     for replayed, said in itertools.product((False, True), ("others", "same", "unknown", None)):
         batch = Batch(fitted, policy, fitted.space, 1, bits=dphmm.ReplayBits(1) if replayed else None)

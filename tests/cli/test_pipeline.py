@@ -11,6 +11,7 @@ import json
 
 import pytest
 
+import dphmm
 from commands import PIPELINE, walk_rows, write_rows
 from dphmm.cli.pipeline import RECORD, Pipeline
 from dphmm.storage.ledger import open_ledger
@@ -460,3 +461,87 @@ def test_a_file_of_the_name_of_a_column_is_no_option(run, folder):
 def test_rows_of_people_are_for_their_owner(run, split):
     for name in ("people.parquet", "model-people.parquet", "released-people.parquet", RECORD):
         assert (split / "out.owner" / name).stat().st_mode & 0o077 == 0, name
+
+
+EVENTS = """
+[data]
+file = "log.csv"
+kind = "events"
+length = 3
+
+[split]
+share = 0.5
+
+[fit]
+state-column = "state"
+epsilon = 1
+max-length = 3
+states-file = "states.csv"
+
+[policy]
+kind = "complete"
+
+[release]
+path-epsilon = 3
+steps = 3
+noun = "case"
+"""
+
+
+def test_cases_are_released_under_the_names_of_the_ledger(run, tmp_path):
+    """From the file to the report; a case that grew has the rows that it had, and one account in all folders."""
+    rows = [
+        [f"case-{n}", "ab"[n % 2], f"2024-01-0{n % 9 + 1}T0{k}:00:00Z"] for n in range(24) for k in range(n % 4 + 1)
+    ]
+    header = ["case:concept:name", "concept:name", "time:timestamp"]
+    write_rows(tmp_path / "log.csv", header, rows)
+    (tmp_path / "states.csv").write_text("state\na\nb\nEND\n")
+    (tmp_path / "release.toml").write_text(EVENTS)
+    run("run", tmp_path / "release.toml", "-q")
+    before = (tmp_path / "out" / "released.parquet").read_bytes()
+    released = read_table(tmp_path / "out" / "released.parquet")
+    assert "t" not in released.column_names
+    named = dict(line.split(",") for line in (tmp_path / "ledger.names.csv").read_text().splitlines()[1:])
+    assert set(released.column("user").to_pylist()) <= set(named.values()) and len(named) == 24
+    told = json.loads((tmp_path / "out" / "released.parquet.privacy.json").read_text())["events"]
+    assert told == {"case_names": "random", "times": "none", "length": 3, "length_hidden": True}
+    write_rows(tmp_path / "log.csv", header, [*rows, ["case-0", "b", "2024-02-01T00:00:00Z"]])
+    run(
+        "import",
+        "events",
+        tmp_path / "log.csv",
+        "--names-file",
+        tmp_path / "ledger.names.csv",
+        "-o",
+        tmp_path / "p.csv",
+    )
+    assert dict(line.split(",") for line in (tmp_path / "ledger.names.csv").read_text().splitlines()[1:]) == named
+    (tmp_path / "log.csv").unlink()
+    write_rows(tmp_path / "log.csv", header, rows)
+    assert set(stages(run("run", tmp_path / "release.toml", "--json")).values()) <= {"as it was", "done"}
+    assert (tmp_path / "out" / "released.parquet").read_bytes() == before
+    (tmp_path / "release.toml").write_text(EVENTS.replace('"events"', '"events"\ncase-names = "kept"'))
+    assert "after people were asked" in run("run", tmp_path / "release.toml", "-q", code=2).stderr
+
+
+def test_one_setting_is_that_of_the_plan_and_of_the_release(run, folder):
+    """As is a stage for invented people, who lie in the folder with their statement."""
+    planned = PIPELINE.replace(
+        "[release]\nepsilon = 0.5", "[plan]\npath-epsilon = 4\nsteps = 12\nepsilon = 2\npeople = 6\n"
+    )
+    text = f'[setting]\nconstraint = "delta=0.02"\n{planned}\n[release]\n\n[synthesize]\npeople = 3\nsteps = 4\n'
+    (folder / "release.toml").write_text(text)
+    assert stages(run("run", folder / "release.toml", "--json"))["synthesize"] == "done"
+    out = dphmm.open(folder / "out")
+    assert out.statement.choices["constraint"] == "delta=0.02" and out.folder.others() == []
+    assert {"synthetic.parquet", "synthetic.parquet.privacy.json"} <= set(out.folder.files())
+    for wrong, told in (
+        (text.replace("0.02", "0.03"), "error: [plan]: got a new question to people who were asked"),
+        (
+            text.replace("constraint", "constrain"),
+            "error: [setting] constrain: got no member of it; expected constraint?",
+        ),
+        (text.replace("[plan]", "[plan]\nstart = 'at'"), "error: [plan] start: got a member of [setting]"),
+    ):
+        (folder / "release.toml").write_text(wrong)
+        assert run("run", folder / "release.toml", code=2).stderr.startswith(told)

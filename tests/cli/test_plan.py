@@ -49,8 +49,8 @@ def test_json_and_the_file_have_the_same_plan(town, tmp_path, run, one_json):
     assert [row["schedule"]["total"] for row in document["totals"]] == ["3", "6", "12", "24"]
     chosen = next(row for row in document["plan"]["ladder"] if row["chosen"])
     assert (document["expected_error"], document["online_error"]) == (chosen["smoothed"], chosen["online"])
-    model = dphmm.load_model(town / "model.npz")
-    own = dphmm.read_plan(out, model, dphmm.load_policy(town / "radius.json", model=model), model.space)
+    model = dphmm.storage.load_model(town / "model.npz")
+    own = dphmm.choose.read_plan(out, model, dphmm.storage.load_policy(town / "radius.json", model=model), model.space)
     assert own.schedule.kind == "paced" and own.document() == document["plan"]
     assert own.schedule.promise == dphmm.SequencePromise(12, per="1d")
 

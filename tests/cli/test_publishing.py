@@ -74,7 +74,7 @@ class TestFit:
         with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
             assert [one.name for one in ledger.publications()] == ["walks", "mine"]
         assert (tmp_path / "mine.npz").read_bytes() != (tmp_path / "model.npz").read_bytes()
-        refused = fit("--smoothing", "2", event_id="mine", out="no.npz", code=2)
+        refused = fit("--initial", "uniform", event_id="mine", out="no.npz", code=2)
         assert '--id: got "mine" with other settings' in refused.stderr
         assert not (tmp_path / "no.npz").exists()
 
@@ -324,7 +324,7 @@ class TestPython:
         def fit(admit):
             return dphmm.MarkovModel.fit_private(SEQUENCES, 2, epsilon, 3, owners=["ann", "bob"], admit=admit)
 
-        return dphmm.fit_once(ledger, name, fit, settings)
+        return dphmm.storage.fit_once(ledger, name, fit, settings)
 
     def test_a_fit_is_drawn_once(self):
         ledger = MemoryLedger()
@@ -352,12 +352,12 @@ class TestPython:
     def test_a_fit_that_admits_nothing_is_not_stored(self):
         ledger = MemoryLedger()
         with pytest.raises(InvalidInput, match="event_id: got 0 admissions"):
-            dphmm.fit_once(ledger, "x", lambda admit: dphmm.MarkovModel([1.0, 0.0], np.eye(2)))
+            dphmm.storage.fit_once(ledger, "x", lambda admit: dphmm.MarkovModel([1.0, 0.0], np.eye(2)))
         assert ledger.publications() == []
 
     def test_without_owners_nobody_knows_how_many_sequences_one_person_has(self):
         ledger = MemoryLedger()
         fit = lambda admit: dphmm.MarkovModel.fit_private(SEQUENCES, 2, 1, 3, admit=admit)  # noqa: E731
-        dphmm.fit_once(ledger, "walks", fit)
+        dphmm.storage.fit_once(ledger, "walks", fit)
         (one,) = ledger.publications()
         assert (one.unit, one.units, one.bounded) == ("one sequence", None, False)

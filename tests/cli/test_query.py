@@ -134,7 +134,7 @@ def test_places_count_in_the_cell_they_are_in_by_time_bins(town, tmp_path, run, 
     run("query", "histogram", town / "walks.csv", "--epsilon", "1", "--states", town / "model.npz", "--times", "12",
         "--from", "2024-05-06T08:00:00Z", "--windows", "12", "-o", out, "--quiet")  # fmt: skip
     rows = pd.read_csv(town / "walks.csv")
-    space = dphmm.load_model(town / "model.npz").space
+    space = dphmm.storage.load_model(town / "model.npz").space
     states = space.locate(rows["lat"], rows["lon"])
     found = pd.read_parquet(out)
     assert found["count"].tolist() == np.bincount(states, minlength=space.n_states + 1).tolist()
@@ -182,7 +182,7 @@ def test_friends_of_friends_of_friends_share_a_budget(ask, place, noiseless):
 
 @pytest.mark.slow
 def test_a_chain_leaves_a_record_what_the_library_says(site, ask, of_chain, noiseless):
-    chain = dphmm.dependent.Chain(dphmm.load_model(site / "model.npz"), 20)
+    chain = dphmm.dependent.Chain(dphmm.storage.load_model(site / "model.npz"), 20)
     wanted = dphmm.dependent.calibrate(chain, dphmm.dependent.AnyQuery(1), 1, exact=False)
     told = ask(of_chain)
     assert noiseless == [2 / wanted.per_record]
@@ -542,7 +542,7 @@ def test_noise_is_told_part_by_part(ask):
     ],
 )
 def test_a_question_by_name_takes_its_own_options_only(question, options, expected):
-    with pytest.raises(dphmm.InvalidInput, match=None) as refused:
+    with pytest.raises(dphmm.errors.InvalidInput, match=None) as refused:
         dphmm.dependent.query(question, np.array([0, 1]), "independent", 1, **options)
     assert expected in str(refused.value)
 

@@ -1,4 +1,4 @@
-"""`dphmm read` without a question is `dphmm.read` on the folder: what it prints, writes and refuses."""
+"""`dphmm read` without a question is `dphmm.audit.read` on the folder: what it prints, writes and refuses."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def test_likelihoods_and_posteriors_are_written(folder, run):
     }
     assert {row["likeliest"] for row in rows} <= {"x0y0", "x1y0", "x1y1"}
     assert all(row["region_probability"] >= 0.7 - 1e-9 for row in rows)
-    space = dphmm.load_model(folder / "out" / "model.npz").space
-    found = dphmm.read(TABLE, states=space, plans="plans.json", prior="mine.csv", coverage="0.7")
+    space = dphmm.storage.load_model(folder / "out" / "model.npz").space
+    found = dphmm.audit.read(TABLE, states=space, plans="plans.json", prior="mine.csv", coverage="0.7")
     assert found.to_arrow().to_pylist() == rows
 
 
@@ -158,7 +158,7 @@ def test_a_file_that_was_changed_is_told(folder, run, one_json):
     assert said.stderr == f"warning: {told}\n"
     assert f"you may not conclude: that anything is promised of this file: {told}" in said.stdout
     assert one_json(run("read", "out", "--json"))["changed"] == told
-    table = dphmm.read(pq.read_table(TABLE), statement=STATEMENT)
+    table = dphmm.audit.read(pq.read_table(TABLE), statement=STATEMENT)
     assert table.changed == "the statement is about another table, with other rows"
 
 
@@ -205,6 +205,8 @@ def test_a_prior_is_refused_where_earlier_answers_chose(folder, run, town, optio
         (("--coverage", "2"), "--coverage"),
         (("--plans", "nowhere.json"), "--plans"),
         (("--own-places",), "--own-places"),
+        (("--believe", "nowhere.npz", "--estimates"), "--believe"),
+        (("--believe", "model.npz", "--statement"), "--believe"),
         (("--zone", "+02:00"), "--zone"),
         (("--statement", "--estimates"), "--statement"),
     ],

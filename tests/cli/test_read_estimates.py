@@ -1,6 +1,6 @@
 """dphmm read --estimates: all that it needs from the folder, plans compared, one table out.
 
-Claims: the command gives what `dphmm.smooth` gives, with the options that the statement names; a statement about
+Claims: the command gives what `smooth` gives, with the options that the statement names; a statement about
 another model or policy, other options, a changed answer and a bad table are refused in one line with nothing written.
 Fails where an option is not handed on, where a plan is not compared, or where a refusal leaves a file.
 """
@@ -18,6 +18,8 @@ import pytest
 import dphmm
 from cli.conftest import CHOICES, altered
 from commands import as_parquet
+from dphmm.learning.learn import Learned
+from dphmm.setup.released import Released
 from dphmm.statement.files import copy_release
 
 
@@ -31,11 +33,11 @@ def test_equal_to_the_library(name, town, places, tmp_path, run, one_json):
     out = tmp_path / "smoothed.parquet"
     result = run(*estimates_of(places[name], out, "--path", "--json"))
     got = pd.read_parquet(out)
-    model = dphmm.load_model(town / "model.npz")
-    policy = dphmm.load_policy(town / "radius.json", model=model)
+    model = dphmm.storage.load_model(town / "model.npz")
+    policy = dphmm.storage.load_policy(town / "radius.json", model=model)
     released = pd.read_csv(places[name] / "released" / "released.csv")
     choices = CHOICES[name]
-    expected = dphmm.smooth(released, model, policy, model.space, 1, path=True, **choices)
+    expected = dphmm.reconstruction.smooth(released, model, policy, model.space, 1, path=True, **choices)
     assert got.columns.tolist() == expected.columns.tolist()
     numbers = ["smoothed_0", "smoothed_1", "probability", "smoothed_lat", "smoothed_lon", "path_lat", "path_lon"]
     assert np.array_equal(got[numbers], expected[numbers])
@@ -58,11 +60,13 @@ def test_the_answers_of_another_query_count_too(town, tmp_path, run, one_json):
     run("read", first, "--estimates", "-o", tmp_path / "alone.parquet")
     told = one_json(run("read", first, "--estimates", "--with", second, "-o", tmp_path / "both.parquet", "--json"))
     assert told["with"] == ["second"]
-    model = dphmm.load_model(town / "model.npz")
-    policy = dphmm.load_policy(town / "radius.json", model=model)
-    other = dphmm.OtherQuery(pd.read_parquet(second / "released.parquet"), options={"mechanism": "discrete-knorm"})
+    model = dphmm.storage.load_model(town / "model.npz")
+    policy = dphmm.storage.load_policy(town / "radius.json", model=model)
+    other = dphmm.reconstruction.OtherQuery(
+        pd.read_parquet(second / "released.parquet"), options={"mechanism": "discrete-knorm"}
+    )
     rows = pd.read_parquet(first / "released.parquet")
-    own = dphmm.smooth(rows, model, policy, model.space, beside=[other], progress=False)
+    own = dphmm.reconstruction.smooth(rows, model, policy, model.space, beside=[other], progress=False)
     alone, both = pd.read_parquet(tmp_path / "alone.parquet"), pd.read_parquet(tmp_path / "both.parquet")
     assert both.equals(own) and both.probability.mean() > alone.probability.mean()
     said = run("read", first, "--estimates", "--with", second, "-o", tmp_path / "again.parquet").stderr
@@ -120,7 +124,7 @@ def test_the_summary_says_that_nothing_is_spent(places, tmp_path, run):
 def test_marginals(town, places, tmp_path, run):
     run(*estimates_of(places["plain"], tmp_path / "a.parquet", "--marginals"))
     table = pd.read_parquet(tmp_path / "a.parquet")
-    model = dphmm.load_model(town / "model.npz")
+    model = dphmm.storage.load_model(town / "model.npz")
     weights = np.stack(table.marginals)
     assert weights.shape == (36, model.n_states)
     assert np.allclose(weights.sum(axis=1), 1)
@@ -209,11 +213,58 @@ def test_own_places_are_chosen_by_answers_left_out(town, places, tmp_path, run, 
     files = [tmp_path / "plain.csv", tmp_path / "own.csv"]
     run(*estimates_of(places["plain"], files[0]))
     document = one_json(run(*estimates_of(places["plain"], files[1], "--own-places", "--json")))
-    model = dphmm.load_model(town / "model.npz")
-    policy = dphmm.load_policy(town / "radius.json", model=model)
+    model = dphmm.storage.load_model(town / "model.npz")
+    policy = dphmm.storage.load_policy(town / "radius.json", model=model)
     released = pd.read_csv(places["plain"] / "released" / "released.csv")
-    expected = dphmm.smooth(released, model, policy, model.space, 1, own_places=True)
+    expected = dphmm.reconstruction.smooth(released, model, policy, model.space, 1, own_places=True)
     assert np.allclose(pd.read_csv(files[1]).smoothed_0, expected.smoothed_0)
     chosen = document["own_places"]
     assert (files[0].read_bytes() == files[1].read_bytes()) == (chosen is None)
     assert "own_places" not in one_json(run(*estimates_of(places["plain"], tmp_path / "again.csv", "--json")))
+
+
+def test_another_model_reads_and_a_private_one_writes_nothing_into_the_release(town, places, tmp_path, run, one_json):
+    """What a model that was fitted without privacy reads is its owner's: -o outside the folder, or one line."""
+    model = dphmm.storage.load_model(town / "model.npz")
+    moved = 0.9 * np.eye(model.n_states) + 0.1 / model.n_states
+    files = {}
+    for name, private in (("public", {"method": "given"}), ("private", {"method": "counted", "private": False})):
+        files[name] = tmp_path / f"{name}.npz"
+        belief = dphmm.MarkovModel(
+            model.initial, moved, space=model.space, step=model.step, start=model.start, provenance=private
+        )
+        dphmm.storage.save_model(belief, files[name])
+    document = one_json(
+        run(*estimates_of(places["plain"], tmp_path / "out.csv", "--believe", files["public"], "--json"))
+    )
+    assert document["believe"] == str(files["public"])
+    policy = dphmm.storage.load_policy(town / "radius.json", model=model)
+    released = pd.read_csv(places["plain"] / "released" / "released.csv")
+    expected = dphmm.reconstruction.smooth(released, model, policy, model.space, 1, believe=belief)
+    assert np.allclose(pd.read_csv(tmp_path / "out.csv").smoothed_0, expected.smoothed_0)
+    folder = places["plain"] / "released"
+    said = run("read", folder, "--estimates", "--believe", files["private"], code=2).stderr
+    assert said.startswith("error: --believe: ") and said.count("\n") == 1
+    run(*estimates_of(places["plain"], tmp_path / "own.csv", "--believe", files["private"]))
+
+
+def test_what_is_learned_lies_in_the_release_and_reads_it(places, tmp_path, run, one_json, monkeypatch):
+    """Three people teach nothing, and nothing is written; a model that was learned is a file of the release."""
+    folder = tmp_path / "released"
+    shutil.copytree(places["plain"] / "released", folder)
+    told = one_json(run("read", folder, "--learn", "--json"))
+    assert told["output"] is None and told["people"] == 3 and "at least 10" in told["reason"]
+    assert "learned" in run("read", folder, "--learn").stderr and not (folder / "learned.npz").exists()
+    assert run("read", folder, "--learn", "-o", tmp_path / "model.csv", code=2).stderr.startswith("error: -o")
+    assert run("read", folder, "--learn", "--estimates", code=2).stderr.startswith("error: --")
+    released = dphmm.open(folder)
+    sticky = 0.9 * np.eye(released.model.n_states) + 0.1 / released.model.n_states
+    public = {"space": released.model.space, "step": released.model.step}
+    model = dphmm.MarkovModel(released.model.initial, sticky, **public, start="at")
+    monkeypatch.setattr(Released, "learn", lambda self, **given: Learned(model, "mix", 13, 2.0, 0.5, 12))
+    told = one_json(run("read", folder, "--learn", "--json"))
+    assert told["output"] == str(folder / "learned.npz") and told["family"] == "mix" and told["reason"] is None
+    assert released.folder.others() == [] and dphmm.storage.load_model(folder / "learned.npz").digest == model.digest
+    run("read", folder, "--estimates", "--believe", folder / "learned.npz")
+    got = pd.read_csv(folder / "estimates.csv").probability
+    assert np.allclose(got, released.estimates(believe=model, progress=False).probability)

@@ -1,6 +1,6 @@
 """dphmm read --event and --paths: the odds of an event, and the bound of two paths, from the folder of a release.
 
-Claims: the command says what `dphmm.event_odds` says, with the options that the statement names; times of day are the
+Claims: the command says what `event_odds` says, with the options that the statement names; times of day are the
 steps that begin in the window; bad input is one line that names the option; nothing is written. Fails where an option
 is not handed on, where a window is a step too long, or where a refusal is a traceback.
 """
@@ -25,11 +25,13 @@ def read(places, run):
 
 
 def library(town, folder, states, first, last, always=False, **choices):
-    model = dphmm.load_model(town / "model.npz")
-    policy = dphmm.load_policy(town / "radius.json", model=model)
+    model = dphmm.storage.load_model(town / "model.npz")
+    policy = dphmm.storage.load_policy(town / "radius.json", model=model)
     released = pd.read_csv(folder / "released" / "released.csv")
     numbers = model.space.indices_of(states)
-    return dphmm.event_odds(released, model, policy, model.space, numbers, first, last, always=always, **choices)
+    return dphmm.reconstruction.event_odds(
+        released, model, policy, model.space, numbers, first, last, always=always, **choices
+    )
 
 
 @pytest.mark.parametrize("name", CHOICES)

@@ -1,6 +1,6 @@
 """dphmm read --by: shares of regions from the folder of a release, and the tables that are written.
 
-Claims: the command gives what `dphmm.population` gives and says that it spends nothing; a planned schedule counts
+Claims: the command gives what `population` gives and says that it spends nothing; a planned schedule counts
 persons alike and a paced one answers; hostile files and options are refused in one line with nothing written.
 """
 
@@ -22,10 +22,10 @@ def test_equal_to_the_library(town, released, tmp_path, run, one_json):
     out = tmp_path / "density.csv"
     result = run(*shares_of(released, "-o", out, "--json"))
     got = pd.read_csv(out)
-    model = dphmm.load_model(town / "model.npz")
-    policy = dphmm.load_policy(town / "radius.json", model=model)
+    model = dphmm.storage.load_model(town / "model.npz")
+    policy = dphmm.storage.load_policy(town / "radius.json", model=model)
     rows = pd.read_csv(released / "released" / "released.csv")
-    expected = dphmm.population(rows, model, policy, epsilon=1)
+    expected = dphmm.reconstruction.population(rows, model, policy, epsilon=1)
     pd.testing.assert_frame_equal(got, expected.to_pandas(), rtol=1e-12, check_dtype=False)
     document = one_json(result)
     assert (document["people"], document["answers"], document["regions"]) == (3, 36, len(got))

@@ -15,8 +15,8 @@ import pytest
 
 from commands import PIPELINE, walk_rows, write_rows
 from dphmm.accounting.person import person_key
-from dphmm.cli.options import check_spelling
 from dphmm.errors import InvalidInput
+from dphmm.setup.releasing import check_spelling
 from dphmm.statement.files import load_statement
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.tables import read_table
@@ -78,9 +78,7 @@ class TestARelease:
         if not asks:
             ask()
             return
-        with pytest.raises(
-            InvalidInput, match=r"^--spelling: got nothing, and 1 of 1,000 names are spellings of others"
-        ):
+        with pytest.raises(InvalidInput, match=r"^spelling: got nothing, and 1 of 1,000 names are spellings of others"):
             ask()
 
     def test_ids_in_which_capitals_count_are_asked_about(self, town, tmp_path, run, release_of):

@@ -28,7 +28,7 @@ INITIALS = {"b": 4}
 def town(tmp_path):
     """A model of hourly steps, two policies and two people."""
     choosing.town(tmp_path, 6).to_csv(tmp_path / "walks.csv", index=False)
-    dphmm.save_policy(dphmm.policy.complete(9), tmp_path / "wide.json", choosing.public(tmp_path)[2])
+    dphmm.storage.save_policy(dphmm.policy.complete(9), tmp_path / "wide.json", choosing.public(tmp_path)[2])
     return tmp_path
 
 
@@ -74,13 +74,13 @@ def test_choices_are_released_stated_audited_and_shown(town):
     for ledger in ("ledger.db", None):
         assert found(town, ledger, **given(town)) == ""
     model, policy, _ = choosing.public(town)
-    report = dphmm.read_report(town / "out.csv", model, policy, progress=False, **given(town))
-    page = dphmm.write_report(town / "report.html", report).read_text()
+    report = dphmm.report.read_report(town / "out.csv", model, policy, progress=False, **given(town))
+    page = dphmm.report.write_report(town / "report.html", report).read_text()
     assert "initials=INITIALS)" in page
     with pytest.raises(InvalidInput, match="step_choices"):
-        dphmm.read_report(town / "out.csv", model, policy, progress=False, initials=INITIALS)
+        dphmm.report.read_report(town / "out.csv", model, policy, progress=False, initials=INITIALS)
     with pytest.raises(InvalidInput, match="initials"):
-        dphmm.read_report(town / "out.csv", model, policy, progress=False, step_choices=chosen(town))
+        dphmm.report.read_report(town / "out.csv", model, policy, progress=False, step_choices=chosen(town))
 
 
 @pytest.mark.parametrize("which", [{"step_choices"}, {"initials"}])
@@ -228,7 +228,7 @@ def test_an_audit_says_where_nothing_tells_which_step_a_row_is_of(tmp_path):
 
 def test_shares_of_several_states_and_pairs_of_one_step(town):
     space = dphmm.StateSpace(choosing.POINTS)
-    dphmm.save_policy(dphmm.policy.from_edges([(2, 3)], 9), town / "policy.json", space)
+    dphmm.storage.save_policy(dphmm.policy.from_edges([(2, 3)], 9), town / "policy.json", space)
     shares = np.zeros(9)
     shares[[4, 5]] = 0.25, 0.75
     pairs = choosing.steps_of(town, {"2024-05-06T22:10Z": {"partners": {"0": "8", "1": "8"}}})

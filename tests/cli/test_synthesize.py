@@ -20,7 +20,7 @@ pytestmark = pytest.mark.replayed_words
 def model(tmp_path):
     space = dphmm.StateSpace.labels(["home", "work", "away"])
     made = dphmm.MarkovModel([1, 0, 0], [[0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]], space=space, start="at")
-    dphmm.save_model(made, tmp_path / "m.npz")
+    dphmm.storage.save_model(made, tmp_path / "m.npz")
     return tmp_path / "m.npz"
 
 
@@ -28,7 +28,7 @@ def test_a_table_and_the_statement_about_it(run, model, tmp_path):
     out = tmp_path / "s.csv"
     result = run("synthesize", model, "--people", 3, "--steps", 4, "--seed", 1, "-o", out)
     assert "warning: Nothing is known" in result.stderr
-    rows = dphmm.load_trajectories(out).trajectories
+    rows = dphmm.storage.load_trajectories(out).trajectories
     assert len(rows) == 12 and set(rows.state) <= {"home", "work", "away"}
     statement = json.loads((tmp_path / "s.csv.privacy.json").read_text())
     assert statement["file"]["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
@@ -44,7 +44,7 @@ def test_totals_of_a_file_are_kept(run, model, tmp_path):
     (tmp_path / "t.csv").write_text("state,people,step\nwork,5,2\nhome,0,2\n")
     out = tmp_path / "s.csv"
     run("synthesize", model, "--people", 9, "--steps", 2, "--like", tmp_path / "t.csv", "-o", out)
-    rows = dphmm.load_trajectories(out).trajectories
+    rows = dphmm.storage.load_trajectories(out).trajectories
     assert (rows.state[rows.step == 2] == "work").all()
 
 

@@ -36,9 +36,9 @@ def test_every_step_that_was_asked_for_is_accounted_for(run, public, town, one_j
     assert "steps" not in one_json(run(*public, "--json"))
     delta = run(*public, "--steps", 5, "--constraint", "delta=0.05").stdout.splitlines()[-1]
     assert delta == "steps 2 to 5: not looked at, their plans hang on the answers before them"
-    model = dphmm.load_model(town / "model.npz")
+    model = dphmm.storage.load_model(town / "model.npz")
     corner = dphmm.MarkovModel(np.eye(model.n_states)[0], model.transition, space=model.space, step=model.step)
-    dphmm.save_model(corner, tmp_path / "corner.npz")
+    dphmm.storage.save_model(corner, tmp_path / "corner.npz")
     told = run("verify", "--model", tmp_path / "corner.npz", *public[3:], "--steps", 5).stdout
     plans = len(re.findall("^step [0-9]+:$", told, re.MULTILINE))
     assert plans > 1 and f"steps 1 to 5: {plans} different plans in all; each is shown at the first" in told

@@ -564,8 +564,8 @@ def test_every_pair_that_must_be_hidden_is_looked_at(folder, run, verify, policy
         public = ("--model", "model.npz", "--policy", policy, "--epsilon", 1)
         run("release", "walks.csv", *public, "-o", "complete", "--ledger", "ledger.db")
         checked(run, released="complete")
-    model = dphmm.load_model("model.npz")
-    graph, n = dphmm.load_policy(policy, model=model), model.n_states
+    model = dphmm.storage.load_model("model.npz")
+    graph, n = dphmm.storage.load_policy(policy, model=model), model.n_states
     first, second = np.triu_indices(n, 1)
     joined = graph.joins(first, second)
     due = 0
@@ -815,7 +815,7 @@ def test_the_models_that_couple_are_those_of_the_package(run, tmp_path, program,
     box = f"10.0,50.0,{10 + 0.0139 * across:.4f},{50 + 0.0089 * up:.4f}"
     law = ("--max-speed", speed, *(() if jump is None else ("--jump", jump)))
     run("model", "grid", "--bbox", box, "--cell", "1km", "--step", "5min", *law, "-o", file)
-    model = dphmm.load_model(file)
+    model = dphmm.storage.load_model(file)
     known = couples_along_radius(model) is True
     assert (model.space.columns, model.space.rows) == size and known == (min(size) > 4 and speed != "40km/h")
     found = program.Model(file)

@@ -88,7 +88,7 @@ def test_nothing_to_compile_is_refused(run, monkeypatch):
 def test_the_small_world_runs_every_command_that_computes():
     names = {line.split()[0] for line in warm.commands()}
     # A pipeline runs the others; rows are read, split and written again without a kernel of their own.
-    others = {"demo", "import", "warm", "run", "init", "split", "export", "check"}
+    others = {"demo", "import", "warm", "run", "init", "split", "export", "check", "studio"}
     assert names == set(COMMANDS) - others
 
 

@@ -66,7 +66,7 @@ def test_a_damaged_page_or_a_truncated_file_is_refused_or_harmless(arena, folder
         (damaged / "ledger.db").write_bytes(content)
         try:
             assert autopsy.ledger_view(damaged) == before
-        except dphmm.InvalidInput as refusal:
+        except dphmm.errors.InvalidInput as refusal:
             refused += 1
             assert refusal.exit_code == 2
     assert refused == len(spoiled)

@@ -7,7 +7,8 @@ from fractions import Fraction
 from crashes import autopsy, work, world
 from crashes.campaign import Trial
 from crashes.protocols import PROTOCOLS
-from dphmm import Schedule, SequencePromise
+from dphmm import SequencePromise
+from dphmm.accounting import Schedule
 
 CAP = Fraction("1.1")
 #: At most sixteen of twenty steps, and three of the twelve that users have rows at.

@@ -37,7 +37,7 @@ class KeyedWords:
 
 def schedule_of(text: str | None) -> Any:
     """The schedule of a work; None where every step is asked."""
-    return None if text is None else dphmm.Schedule.read(text)
+    return None if text is None else dphmm.accounting.Schedule.read(text)
 
 
 def escape(subject: str, query: str, release: Any) -> None:
@@ -57,7 +57,7 @@ def escape(subject: str, query: str, release: Any) -> None:
 
 def constraint_of(name: str) -> Any:
     """The constraint of a work: "support", or a delta-set, whose plans depend on what was released."""
-    return name if name == "support" else dphmm.DeltaSet(name)
+    return name if name == "support" else dphmm.policy.DeltaSet(name)
 
 
 def session(
@@ -79,9 +79,9 @@ def session(
     """
     try:
         return _session(folder, subject, query, steps, constraint, keyed, cap, again, timeout, tries, schedule)
-    except dphmm.BudgetExceeded:
+    except dphmm.errors.BudgetExceeded:
         return 3
-    except dphmm.DphmmError as error:
+    except dphmm.errors.DphmmError as error:
         print(error, file=sys.stderr, flush=True)
         return error.exit_code
 
@@ -122,7 +122,7 @@ def _session(
                 try:
                     step(open_session, subject, query, bits)
                     break
-                except dphmm.DphmmError as error:
+                except dphmm.errors.DphmmError as error:
                     if "moved on" in str(error):
                         # Another session of the key has passed the step that was to be skipped.
                         open_session = opened()
@@ -225,8 +225,8 @@ def command(arguments: list[str], chunk: int = 5, folder: str = "") -> int:
 def save(folder: str) -> int:
     """Write a model and a policy again, as commands write every file: at once or not at all."""
     model, policy, space = world.parts()
-    dphmm.save_model(model, Path(folder) / "model.npz")
-    dphmm.save_policy(policy, Path(folder) / "policy.json", space=space, model=model)
+    dphmm.storage.save_model(model, Path(folder) / "model.npz")
+    dphmm.storage.save_policy(policy, Path(folder) / "policy.json", space=space, model=model)
     return 0
 
 

@@ -47,7 +47,7 @@ def observed(user: str) -> list[int]:
 def batch_rows() -> Any:
     """All rows of all users as Trajectories with true states and times."""
     keys = [(user, t) for user in USERS for t in observed(user)]
-    return dphmm.Trajectories.from_labels(
+    return dphmm.states.Trajectories.from_labels(
         [user for user, _ in keys],
         time=np.array([clock(t) for _, t in keys], dtype=np.int64),
         state=np.array([str(parts()[2].names[truth(user, t)]) for user, t in keys]),
@@ -62,8 +62,8 @@ def clock(t: int) -> int:
 def write_files(folder: Path) -> None:
     """model.npz, policy.json, and the rows of all users twice: walks.csv, and lines.jsonl in order of time."""
     model, policy, space = parts()
-    dphmm.save_model(model, folder / "model.npz")
-    dphmm.save_policy(policy, folder / "policy.json", space=space, model=model)
+    dphmm.storage.save_model(model, folder / "model.npz")
+    dphmm.storage.save_policy(policy, folder / "policy.json", space=space, model=model)
     with (folder / "walks.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(("user", "t", "lat", "lon"))

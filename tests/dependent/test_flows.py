@@ -133,3 +133,63 @@ def test_a_ledger_counts_what_one_person_loses():
 def test_too_many_states_are_refused():
     with pytest.raises(InvalidInput, match="n_states: got 1,001 states"):
         flows(np.zeros((1, 3), dtype=int), ("group", 1), 1, n_states=1001)
+
+
+def naive_moves(rows, most):
+    """The counts with beginnings (3 as origin) and ends (3 as destination), by a loop over people."""
+    counts = dict.fromkeys(itertools.product(range(4), repeat=2), 0)
+    for user in {user for user, _, _ in rows}:
+        path = [STATES.index(s) if s in STATES else 2 for _, _, s in sorted(r for r in rows if r[0] == user)]
+        for pair in list(itertools.pairwise([3, *path, 3]))[:most]:
+            counts[pair] += 1
+    return tuple(counts.values())[:-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("relation", "most"), [("add-remove", 1), ("add-remove", 3), ("replace", 3), ("replace", 5)])
+def test_beginnings_and_ends_count_among_the_first_moves(monkeypatch, relation, most):
+    """Between any two of 256 lives: scale K and a loss of epsilon there or not, of 2 epsilon replaced; or scale 2K."""
+    numbers = replaced(monkeypatch)
+    seen = {}
+    for number, life in enumerate(LIVES):
+        rows = [*OTHERS[: number % 5], *rows_of(life)[:: 1 if number % 2 else -1], *OTHERS[number % 5 :]]
+        _, asked = ask(rows, numbers, most, ends=True, neighbours=relation)
+        assert asked[3] == naive_moves(rows, most)
+        seen.setdefault(asked[3], asked)
+    # Noise of scale sensitivity / (epsilon of one unit): K, or 2K.
+    there_or_not = relation == "add-remove"
+    assert asked[1] / asked[2] == (most if there_or_not else 2 * most)
+    nobody = seen[naive_moves(OTHERS, most)]
+    assert max(loss([nobody], [other]) for other in seen.values()) == (1 if there_or_not else Fraction(1, 2))
+    assert max(loss([one], [other]) for one in seen.values() for other in seen.values()) == (2 if there_or_not else 1)
+
+
+def test_a_life_of_one_row_is_a_beginning_and_an_end(monkeypatch):
+    numbers = replaced(monkeypatch)
+    found, asked = ask([("x", 1, "work"), ("y", 2, "home"), ("y", 5, "work")], numbers, 2, ends=True)
+    table = found.table[found.table["origin"].isin(["(start)"]) | found.table["destination"].isin(["(end)"])]
+    names = list(zip(found.table["origin"], found.table["destination"], strict=True))
+    counted = {names[at]: count for at, count in enumerate(asked[3]) if count}
+    assert counted == {("(start)", "work"): 1, ("work", "(end)"): 1, ("(start)", "home"): 1, ("home", "work"): 1}
+    assert len(names) == 15 and len(table) == 6 and ("(start)", "(end)") not in names
+    unit = typed(found.statement, QueryStatement).unit
+    assert "whose first 2 moves count, the beginning and the end among them" in unit.sentence(
+        whole=typed(found.statement, QueryStatement)
+    )
+
+
+def test_a_state_that_is_called_as_a_beginning_is_another_one(monkeypatch):
+    replaced(monkeypatch)
+    table = frame([("x", 1, "(start)")])
+    found = dphmm.query("flows", table, "group:2", 1, states=["(start)"], ends=True, bits=dphmm.ReplayBits(1))
+    assert set(found.table["origin"]) == {"(start)", "other", "((start))"}
+
+
+@pytest.mark.replayed_words
+@pytest.mark.parametrize(("relation", "there", "replaced_one"), [("add-remove", 1, 2), ("replace", Fraction(1, 2), 1)])
+def test_the_account_books_a_case_that_is_there_once_and_a_replaced_one_twice(relation, there, replaced_one):
+    ledger, options = MemoryLedger(), {"states": STATES, "ends": True, "neighbours": relation}
+    dphmm.query("flows", frame(OTHERS), "group:3", 1, ledger=ledger, event_id="flows", **options)
+    (kept,) = ledger.publications()
+    assert kept.relation == "add-remove" and kept.units == 3 and kept.epsilon * kept.units == there
+    assert 2 * kept.epsilon * kept.units == replaced_one

@@ -23,8 +23,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import dphmm
-from dphmm import InvalidInput, ReplayBits
+from dphmm import ReplayBits
 from dphmm.dependent import PrivateClassifier, _linear, classifier
+from dphmm.errors import InvalidInput
 
 #: What draws by default replays words here, each test its own.
 pytestmark = pytest.mark.replayed_words

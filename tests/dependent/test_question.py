@@ -199,7 +199,7 @@ PLAIN = {
 def test_errors_are_in_the_words_of_python(field):
     question, wrong = WRONG[field]
     given = {"dependence": "independent", "epsilon": 1, **PLAIN.get(question, {"data": "visits.csv"}), **wrong}
-    with pytest.raises(dphmm.InvalidInput) as refused:
+    with pytest.raises(dphmm.errors.InvalidInput) as refused:
         dphmm.query(question, **given)
     assert str(refused.value).startswith(f"{field}: got ") and "--" not in str(refused.value)
 
@@ -246,9 +246,9 @@ def test_a_number_of_a_frame_counts_as_in_a_file(monkeypatch):
 def test_a_frame_stays_as_it_is_and_is_not_its_own_side_information():
     frame = pd.read_csv("friends.csv")
     before = frame.copy()
-    with pytest.raises(dphmm.InvalidInput, match=r"people: got friends\.csv, with the rows of DATA"):
+    with pytest.raises(dphmm.errors.InvalidInput, match=r"people: got friends\.csv, with the rows of DATA"):
         dphmm.query("degree", frame, "independent", 1, people="friends.csv", level="edge", cap=2)
-    with pytest.raises(dphmm.InvalidInput, match="with the rows of DATA"):
+    with pytest.raises(dphmm.errors.InvalidInput, match="with the rows of DATA"):
         other = pa.table({"p": ["bob"], "q": ["ann"]})
         dphmm.query("degree", other, "friends:friends.csv", 1, people=9, level="node", cap=2)
     pd.testing.assert_frame_equal(frame, before)
@@ -261,7 +261,7 @@ def fitted():
 
 def test_a_model_in_memory_is_that_of_its_file():
     model = fitted()
-    dphmm.save_model(model, "model.npz")
+    dphmm.storage.save_model(model, "model.npz")
     answers = [
         dphmm.query("histogram", "visits.csv", how, 1, times=2, windows=1, bits=dphmm.ReplayBits(3), **options)
         for how, options in [(model, {}), ("markov:model.npz", {})]

@@ -87,9 +87,9 @@ def test_erratum_07_the_nearest_state_of_all_is_the_state_itself():
 
 def test_erratum_13_without_edges_the_hull_is_a_convention():
     # conv(∅) is empty and contains not even 0: no degree would be 1. Here it is {0}.
-    hull = dphmm.sensitivity_hull(dphmm.policy.from_edges([], 6), ANSWERS)
+    hull = dphmm.sensitivity.sensitivity_hull(dphmm.policy.from_edges([], 6), ANSWERS)
     assert hull.rank == 0 and hull.contains([0, 0]) and not hull.contains([1, 0])
-    assert dphmm.degree_of_protection(hull, ANSWERS).tolist() == [1] * 6
+    assert dphmm.sensitivity.degree_of_protection(hull, ANSWERS).tolist() == [1] * 6
 
 
 class Counted:
@@ -155,8 +155,8 @@ def test_erratum_22_equality_of_floats_misses_the_boundary():
     assert not (point * 1.0 == v).all()
     assert naive.gauge([(3, 3), (-3, -3)], (3, 3)) == 1
     space = dphmm.StateSpace(np.array([[0.0, 0.0], [0.3, 0.3], [0.6, 0.6]]), pitch=0.1)
-    hull = dphmm.sensitivity_hull(dphmm.policy.from_edges([(0, 1)], 3), space)
-    assert hull.contains(v) and dphmm.degree_of_protection(hull, space).tolist() == [2, 3, 2]
+    hull = dphmm.sensitivity.sensitivity_hull(dphmm.policy.from_edges([(0, 1)], 3), space)
+    assert hull.contains(v) and dphmm.sensitivity.degree_of_protection(hull, space).tolist() == [2, 3, 2]
     # Without edges Eq. (6) asks for weights that sum to 1 over no columns at all.
     assert naive.differences([], ANSWERS) == set()
 

@@ -112,7 +112,7 @@ def test_erratum_19_a_protectable_graph_with_an_infinite_factor():
     }
     assert infinite == {(S1, S2), (S1, S3), (S2, S4), (S3, S4)}
     space, policy = dphmm.StateSpace(ANSWERS[:4]), dphmm.policy.from_edges([(1, 2)], 4)
-    flat = dphmm.mechanisms.DiscreteKNorm(dphmm.sensitivity_hull(policy, space), 1)
+    flat = dphmm.mechanisms.DiscreteKNorm(dphmm.sensitivity.sensitivity_hull(policy, space), 1)
     assert flat.largest_loss_among(space.lattice) == math.inf
     # A release widens the body, and its factor is finite.
     model = dphmm.MarkovModel(np.full(4, 0.25), np.full((4, 4), 0.25))

@@ -68,57 +68,61 @@ def test_shares_are_told_in_steps_of_5_per_cent_and_are_0_or_100_only_if_exactly
 
 class TestFigures:
     def test_a_table_of_swapped_places(self):
-        found = dphmm.check_table(places(SWAPPED, SWAPPED, SOUTH), TOWN)
+        found = dphmm.evaluation.check_table(places(SWAPPED, SWAPPED, SOUTH), TOWN)
         assert (found.rows, found.people, found.most_rows) == (6, 2, 3)
         assert (found.on_map, found.in_states, found.swapped) == (True, 0, 65)
         assert len(found.stops) == 1 and found.stops[0].startswith("less than 5 % of its rows on the map")
         assert found.kilometres_away == float(f"{found.kilometres_away:.1e}") > 5000
 
     def test_a_table_on_the_map_has_no_word_of_swapped_axes(self):
-        found = dphmm.check_table(places(HERE, HERE, SOUTH, FAR), TOWN)
+        found = dphmm.evaluation.check_table(places(HERE, HERE, SOUTH, FAR), TOWN)
         assert (found.in_states, found.swapped, found.kilometres_away, found.stops) == (50, None, None, [])
 
     def test_names_that_are_no_states_with_the_commonest_first(self):
-        found = dphmm.check_table(names(*["0.0"] * 15, *["1.0"] * 30, "x", "2"), SITE)
+        found = dphmm.evaluation.check_table(names(*["0.0"] * 15, *["1.0"] * 30, "x", "2"), SITE)
         assert (found.in_states, found.other_names[:3]) == (5, ["1.0", "0.0", "x"])
         assert len(found.stops) == 1 and "0, not 0.0" in found.stops[0]
         assert '"1.0", "0.0", "x"' in repr(found)
 
     def test_moves_faster_than_the_model_knows(self):
         slow, fast = places(HERE, HERE, HERE), places(HERE, THERE, HERE)
-        assert dphmm.check_table(slow, TOWN).too_fast == 0
-        assert dphmm.check_table(fast, TOWN).too_fast == 100
-        assert dphmm.check_table(fast.iloc[::2], TOWN).too_fast == 0
-        assert dphmm.check_table(names("0", "1"), SITE).too_fast is None
+        assert dphmm.evaluation.check_table(slow, TOWN).too_fast == 0
+        assert dphmm.evaluation.check_table(fast, TOWN).too_fast == 100
+        assert dphmm.evaluation.check_table(fast.iloc[::2], TOWN).too_fast == 0
+        assert dphmm.evaluation.check_table(names("0", "1"), SITE).too_fast is None
 
     def test_a_column_that_is_hardly_the_persons_is_the_first_that_is_told_of(self):
         """As buses whose row number was taken for them, one vehicle, and as two routes with the rows of many."""
         rows = places(HERE, people=[str(number) for number in range(1, 9)])
-        found = dphmm.check_table(rows.assign(vehicle_id="V1", route="14"), TOWN)
+        found = dphmm.evaluation.check_table(rows.assign(vehicle_id="V1", route="14"), TOWN)
         assert repr(found).startswith("who              everybody has 1 row: is this column the person?")
         assert found.lines()[0].endswith('values: or is it "vehicle_id"?') and found.other_people == ["vehicle_id"]
-        assert dphmm.check_table(rows.assign(route="14"), TOWN).lines()[0].endswith("holds for each of its values")
+        assert (
+            dphmm.evaluation.check_table(rows.assign(route="14"), TOWN)
+            .lines()[0]
+            .endswith("holds for each of its values")
+        )
         many = names(*["1"] * 20_000, vehicle=range(20_000), person="x").assign(user=["14", "15"] * 10_000)
-        found = dphmm.check_table(many, SITE)
+        found = dphmm.evaluation.check_table(many, SITE)
         assert found.lines()[0].startswith("who              2 people have 20,000 rows: ") and "vehicle" in repr(found)
         assert found.other_people == ["vehicle"]
         several = places(*[HERE] * 9).assign(vehicle_id="V1")
         for plain in (several, many.assign(user="14"), many[1:], places(HERE, people=["ann"])):
-            assert not dphmm.check_table(plain, SITE if "state" in plain else TOWN).is_doubtful
+            assert not dphmm.evaluation.check_table(plain, SITE if "state" in plain else TOWN).is_doubtful
 
     def test_rows_of_one_moment_rows_set_aside_and_spellings(self):
         rows = pd.concat([places(HERE, HERE), places(HERE), places(HERE, people=["Ann "]), places((95.0, 10.0))])
-        found = dphmm.check_table(rows, TOWN)
+        found = dphmm.evaluation.check_table(rows, TOWN)
         assert (found.rows, dict(found.rejected), found.same_moment) == (9, {"invalid_place": 2}, 3)
         assert found.alike == '1 of 3 names are spellings of others: "Ann " and "ann"'
 
     def test_steps_of_a_schedule_that_have_rows(self):
         promise = dphmm.SequencePromise(4, per="1d")
-        schedule = dphmm.Schedule(promise, 1, hours=["08:00", "08:10", "20:00"])
+        schedule = dphmm.accounting.Schedule(promise, 1, hours=["08:00", "08:10", "20:00"])
         rows = pd.concat([places(HERE, HERE, HERE), places(HERE, people=["eve"], start="2024-05-06T09:00Z")])
-        found = dphmm.check_table(rows, TOWN, schedule=schedule)
+        found = dphmm.evaluation.check_table(rows, TOWN, schedule=schedule)
         assert (found.steps, found.steps_with_rows, found.unanswered, found.stops) == (3, 2, 1, [])
-        late = dphmm.check_table(places(HERE, start="2024-05-06T22:00Z"), TOWN, schedule=schedule)
+        late = dphmm.evaluation.check_table(places(HERE, start="2024-05-06T22:00Z"), TOWN, schedule=schedule)
         assert (late.steps, late.steps_with_rows, late.unanswered) == (3, 0, 2) and "no limit" not in repr(late)
         assert late.stops[0].startswith("no row at a step that the schedule asks")
 
@@ -127,17 +131,17 @@ class TestFigures:
         released(places(HERE, HERE), TOWN, ledger, promise=promise)
         more = {"epsilon": 1, "promise": promise, "ledger": ledger}
         rows = pd.concat([places(HERE, HERE, HERE), places(HERE, people=["eve"])])
-        found = dphmm.check_table(rows, TOWN, **more)
+        found = dphmm.evaluation.check_table(rows, TOWN, **more)
         assert budget(2, "3", "2", "1") == found.budget and found.stops == []
-        passed = dphmm.check_table(places(*[HERE] * 5), TOWN, **more)
+        passed = dphmm.evaluation.check_table(places(*[HERE] * 5), TOWN, **more)
         assert budget(2, "5", "2", "0") == passed.budget and "promise: step 5" in passed.stops[0]
-        paced = dphmm.Schedule(promise, 1, at=range(1, 288), spreads=[0.0])
-        asked = dphmm.check_table(places(*[HERE] * 5), TOWN, schedule=paced)
+        paced = dphmm.accounting.Schedule(promise, 1, at=range(1, 288), spreads=[0.0])
+        asked = dphmm.evaluation.check_table(places(*[HERE] * 5), TOWN, schedule=paced)
         assert asked.budget == budget(0, "4", "4", "0") and asked.stops == []
-        capped = dphmm.check_table(names("0", "1"), SITE, epsilon=1, cap_epsilon=3)
+        capped = dphmm.evaluation.check_table(names("0", "1"), SITE, epsilon=1, cap_epsilon=3)
         assert capped.budget == budget(0, "2", "3", "1", "3 in all")
-        assert dphmm.check_table(names("0", "1"), SITE, epsilon=1).budget == {"known": 0, "adds": "2"}
-        assert dphmm.check_table(names("0", "1"), SITE).budget is None
+        assert dphmm.evaluation.check_table(names("0", "1"), SITE, epsilon=1).budget == {"known": 0, "adds": "2"}
+        assert dphmm.evaluation.check_table(names("0", "1"), SITE).budget is None
         assert {entry.epsilon for entry in ledger.entries("ann", "state")} == {Fraction(1)}, "nothing was spent"
 
     def test_a_table_of_any_kind_and_its_file_give_the_same_figures(self, tmp_path):
@@ -145,7 +149,9 @@ class TestFigures:
             rows.to_parquet(tmp_path / "rows.parquet")
             rows.to_csv(tmp_path / "rows.csv", index=False)
             tables = (rows, pl.from_pandas(rows), pa.Table.from_pandas(rows), tmp_path / "rows.parquet")
-            first, *others = [dphmm.check_table(table, model) for table in (*tables, str(tmp_path / "rows.csv"))]
+            first, *others = [
+                dphmm.evaluation.check_table(table, model) for table in (*tables, str(tmp_path / "rows.csv"))
+            ]
             assert all(found == first for found in others)
 
 
@@ -166,7 +172,10 @@ class TestStops:
             (
                 places(HERE),
                 TOWN,
-                {"schedule": dphmm.Schedule(dphmm.SequencePromise(4, per="1d"), 1, hours=["02:00"]), "epsilon": None},
+                {
+                    "schedule": dphmm.accounting.Schedule(dphmm.SequencePromise(4, per="1d"), 1, hours=["02:00"]),
+                    "epsilon": None,
+                },
                 "got no row at a step that the schedule asks; expected rows at such steps",
             ),
         ],
@@ -176,7 +185,9 @@ class TestStops:
         with pytest.raises(InvalidInput, match=r"^table: got ") as stopped:
             released(table, model, ledger, output=output, **choices)
         assert words in str(stopped.value)
-        assert str(stopped.value).endswith("dphmm.check_table() says more; although=True releases it as it is")
+        assert str(stopped.value).endswith(
+            "dphmm.evaluation.check_table() says more; although=True releases it as it is"
+        )
         assert ledger.sessions() == [] and list(tmp_path.iterdir()) == []
         for more in ({"although": True}, {"check": False}):
             ledger = MemoryLedger()
@@ -209,7 +220,7 @@ class TestStops:
         ledger = MemoryLedger()
         model = dphmm.MarkovModel(SITE.initial, SITE.matrix, space=PAGES)
         rows = names("0", "1").drop(columns="step").assign(t=pd.date_range("2024-05-06T08:00Z", periods=2))
-        schedule = dphmm.Schedule(dphmm.SequencePromise(4, steps=4), 1, at=[1, 2])
+        schedule = dphmm.accounting.Schedule(dphmm.SequencePromise(4, steps=4), 1, at=[1, 2])
         released(rows, model, ledger, schedule=schedule, epsilon=None)
         earlier = rows.assign(t=pd.date_range("2024-05-01T08:00Z", periods=2))
         assert len(released(earlier, model, ledger, schedule=schedule, epsilon=None, resume=True)) == 0

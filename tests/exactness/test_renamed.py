@@ -63,7 +63,7 @@ def figures(found):
 
 def smoothed(model, **options):
     table, _ = released(model, **{name: value for name, value in options.items() if name != "own_places"})
-    return dphmm.smooth(table, model, POLICY, SPACE, 1, path=True, progress=False, **options)
+    return dphmm.reconstruction.smooth(table, model, POLICY, SPACE, 1, path=True, progress=False, **options)
 
 
 def attacked(model):
@@ -75,17 +75,17 @@ def odds(model):
     table, _ = released(model)
     return [
         (one.prior.log_odds, one.posterior.log_odds)
-        for one in dphmm.event_odds(table, model, POLICY, SPACE, [2], 2, 4, 1)
+        for one in dphmm.reconstruction.event_odds(table, model, POLICY, SPACE, [2], 2, 4, 1)
     ]
 
 
 def people(model):
-    found = dphmm.population(released(model)[0], model, POLICY, SPACE, 1, flows=True, progress=False)
+    found = dphmm.reconstruction.population(released(model)[0], model, POLICY, SPACE, 1, flows=True, progress=False)
     return found.to_pandas() if hasattr(found, "to_pandas") else str(found)
 
 
 def planned(model):
-    plan = dphmm.plan(model, POLICY, SPACE, promise=dphmm.SequencePromise(3, steps=6), people=50)
+    plan = dphmm.choose.plan(model, POLICY, SPACE, promise=dphmm.SequencePromise(3, steps=6), people=50)
     return plan.without
 
 
@@ -149,12 +149,12 @@ DOORS = {
     "leakage of a ledger": of_a_ledger,
     "worst histories": worst_histories,
     "plans that are verified": verified,
-    "a made table": lambda model: dphmm.optimize(model, dphmm.policy.complete(N), SPACE, 1).digest,
+    "a made table": lambda model: dphmm.choose.optimize(model, dphmm.policy.complete(N), SPACE, 1).digest,
     "who begins elsewhere": lambda model: released(model, initials={"a": "2", "b": "4"})[0],
     "a first guess of flows": lambda model: first_guess(np.arange(1.0, N + 1) / 28, model, SPACE),
     "facts": facts,
     "details of a policy": lambda model: protection_facts(model, POLICY, SPACE, 1),
-    "a table that is checked": lambda model: str(dphmm.check_table(TABLE, model, POLICY, SPACE, 1)),
+    "a table that is checked": lambda model: str(dphmm.evaluation.check_table(TABLE, model, POLICY, SPACE, 1)),
     "a transition policy": lambda model: dphmm.policy.transition(model).edges(),
     "weights": lambda model: model.occupancy_weights,
 }

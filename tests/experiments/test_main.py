@@ -15,6 +15,7 @@ import toy_experiment
 from experiments import __main__ as command
 
 ROOT = Path(__file__).parents[2]
+OWN_ROWS = ["--trajectories", "a.csv", "--bbox", "0,0,1,1", "--grid", "340m", "--step", "5s", "--radius", "1km"]
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +66,12 @@ def test_what_is_not_in_the_folder_of_data_is_warned_of(tmp_path, monkeypatch, c
         (["-o", "x"], "NAME: got nothing; expected one of toy; without -o they are listed"),
         (["toy", "-o", "x", "--jobs", "0"], "--jobs: got 0"),
         (["toy", "-o", "x", "--data", "no such folder"], "--data: got no such folder"),
+        (["toy", "-o", "x", "--step", "5s"], "--step: got 5s; expected --trajectories FILE beside it"),
+        (["toy", "-o", "x", "--trajectories", "a.csv"], "--bbox: got nothing; expected a value beside --trajectories"),
+        (["toy", "-o", "x", *OWN_ROWS, "--data", "."], "--data: got .; expected --data or --trajectories, not both"),
+        (["toy", "-o", "x", *OWN_ROWS, "--grid", "340"], "--grid: got 340; expected a unit after the number"),
+        (["toy", "-o", "x", *OWN_ROWS, "--length", "0"], "--length: got 0"),
+        (["toy", "-o", "x", *OWN_ROWS], "--trajectories: got rows for toy; expected dphmm, location-sets or synthesis"),
     ],
 )
 def test_bad_input_is_one_line(words, message, capsys):
@@ -73,9 +80,22 @@ def test_bad_input_is_one_line(words, message, capsys):
     assert message in told and told.count("\n") == 1
 
 
+def test_a_folder_without_the_files_is_one_line_and_no_city(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+        toy_experiment, "EXPERIMENT", replace(toy_experiment.EXPERIMENT, files=("places.parquet", "pages.parquet"))
+    )
+    words = ["toy", "--data", str(tmp_path), "-o", str(tmp_path / "out")]
+    assert command.main(words) == 2
+    told = capsys.readouterr().err
+    assert f"--data: got {tmp_path}, with none of places.parquet, pages.parquet;" in told and told.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "pages.parquet").touch()
+    assert command.main(words) == 0
+
+
 @pytest.mark.slow
 def test_the_module_runs_in_a_checkout():
     done = subprocess.run([sys.executable, "-m", "experiments"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    listed = "hmm-privacy", "dependence", "dphmm", "location-sets", "optimum", "synthesis"
+    listed = "hmm-privacy", "dependence", "dphmm", "location-sets", "optimum", "steps", "synthesis"
     assert tuple(line.partition("  ")[0] for line in done.stdout.splitlines()) == listed

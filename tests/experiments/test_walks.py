@@ -120,7 +120,7 @@ def test_degrees_are_those_of_definition_5_2(city):
     for choices in (UTIL, DPLS, with_(UTIL, delta="0.1")):
         plan = choices.setting(fold).with_model(fold.known_start(int(walk.cells[0]))).first_plan()
         among = plan.constraint.support
-        expected = dphmm.degree_of_protection(plan.hull, fold.space, plan.constraint)
+        expected = dphmm.sensitivity.degree_of_protection(plan.hull, fold.space, plan.constraint)
         found = [degree(plan, state, among) for state in np.flatnonzero(among).tolist()]
         assert found == expected.tolist() and min(found) >= 2
 
@@ -133,9 +133,8 @@ def test_noise_hangs_on_the_walk_alone(city):
 
 
 class TestPlanarLaplace:
-    K = dphmm.sensitivity_hull(dphmm.policy.radius(np.array([[x, y] for x in range(5) for y in range(5)]), 2), np.array(
-        [[x, y] for x in range(5) for y in range(5)]
-    ))  # fmt: skip
+    SQUARE = np.array([[x, y] for x in range(5) for y in range(5)])
+    K = dphmm.sensitivity.sensitivity_hull(dphmm.policy.radius(SQUARE, 2), SQUARE)
 
     def test_required_pairs_lose_at_most_epsilon(self):
         law = PlanarLaplace(self.K, "1.5")
@@ -158,7 +157,7 @@ class TestPlanarLaplace:
         assert np.mean(length**2) == pytest.approx(law.expected_error, rel=0.05)
 
     def test_a_body_outside_the_plane_is_refused(self):
-        flat = dphmm.sensitivity_hull(dphmm.policy.complete(3), np.array([[0], [1], [2]]))
+        flat = dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(3), np.array([[0], [1], [2]]))
         with pytest.raises(InvalidInput, match="K: got rank 1 in 1 dimensions; expected a body in the plane"):
             PlanarLaplace(flat, 1)
 
@@ -170,7 +169,7 @@ class TestStudies:
         random = np.random.default_rng(4)
         cells = random.integers(len(grid.answers), size=(5, 30))
         lat, lon = grid.to_latlon(grid.answers[cells.ravel()])
-        rows = dphmm.Trajectories.from_labels(
+        rows = dphmm.states.Trajectories.from_labels(
             np.repeat([f"u{k}" for k in range(5)], 30).tolist(), lat=lat, lon=lon, step=np.tile(np.arange(30), 5)
         )
         rules = studies.Rules(grid)

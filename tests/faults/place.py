@@ -83,13 +83,13 @@ class Place:
     @cached_property
     def model(self) -> Any:
         """The model of the town."""
-        from dphmm import load_model
+        from dphmm.storage import load_model
 
         return load_model(self / "model.npz")
 
     @cached_property
     def pages(self) -> Any:
         """The model of the pages."""
-        from dphmm import load_model
+        from dphmm.storage import load_model
 
         return load_model(self / "pages.npz")

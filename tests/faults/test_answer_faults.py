@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dphmm import Grid, MarkovModel, ReleaseSession, StateSpace, policy, sensitivity_hull
+from dphmm import Grid, MarkovModel, ReleaseSession, StateSpace, policy
+from dphmm.sensitivity import sensitivity_hull
 from faults.answers import Accepted, Same, both_surfaces, refused
 from faults.catalogue import command, fault, library
 from running_example import ANSWERS, EDGES_3B

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dphmm import MarkovModel, ReleaseSession, StateSpace, load_model, policy, save_model
+from dphmm import MarkovModel, ReleaseSession, StateSpace, policy
+from dphmm.storage import load_model, save_model
 from faults.answers import Accepted, both_surfaces, refused
 from faults.catalogue import command, fault, library
 from faults.forging import model_members, npy, read_members, write_members, write_model

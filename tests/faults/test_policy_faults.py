@@ -13,18 +13,10 @@ import networkx
 import numpy as np
 from scipy import sparse
 
-from dphmm import (
-    MarkovModel,
-    ReleaseSession,
-    StateSpace,
-    exposed_states,
-    load_policy,
-    policy,
-    protectable_graph,
-    save_policy,
-    sensitivity_hull,
-)
+from dphmm import MarkovModel, ReleaseSession, StateSpace, policy
 from dphmm.accounting import MemoryLedger
+from dphmm.sensitivity import exposed_states, protectable_graph, sensitivity_hull
+from dphmm.storage import load_policy, save_policy
 from faults.answers import Accepted, Same, both_surfaces, refused
 from faults.catalogue import command, fault, library
 from faults.forging import write_model

@@ -19,18 +19,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dphmm import (
-    MarkovModel,
-    ReleaseSession,
-    ReplayBits,
-    StateSpace,
-    load_model,
-    load_policy,
-    load_trajectories,
-    policy,
-    release_many,
-)
+from dphmm import MarkovModel, ReleaseSession, ReplayBits, StateSpace, policy, release_many
 from dphmm.accounting import MemoryLedger
+from dphmm.storage import load_model, load_policy, load_trajectories
 from dphmm.storage.inputs import checked_output
 from dphmm.storage.tables import read_batches, read_table
 from faults import spoiled_files as spoiled

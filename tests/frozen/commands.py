@@ -64,7 +64,7 @@ def real_commands(seed: int) -> Told:
         # Earlier commits ask nothing where no limit is set.
         options += ["--yes"] * any(option.name == "yes" for option in release.params)
         told.exact.append([cell.file])
-        told.exact.append(["model", dphmm.load_model(fitted).digest, json.loads(allowed.read_text())])
+        told.exact.append(["model", dphmm.storage.load_model(fitted).digest, json.loads(allowed.read_text())])
         commands: list[tuple[Any, ...]] = [
             ("release", rows, *public, "--epsilon", "1", "-o", out, "--ledger", ledger, "--json", "-q", *options),
             ("release", rows, *public, "--epsilon", "1", "-o", out, "--ledger", ledger, "-q", *options),

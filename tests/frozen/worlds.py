@@ -28,7 +28,7 @@ _POWERS_OF_TENTH = np.array([float(f"1e-{power}") for power in range(200)])
 #: version 4 of the algorithm has no other scope, flat body or thickness than the default.
 _NOT_COMPARED = ("answer", "scope", "flat", "thickness")
 #: Earlier commits make the likeliest path without being asked.
-PATH_ON_REQUEST = "path" in inspect.signature(dphmm.smooth).parameters
+PATH_ON_REQUEST = "path" in inspect.signature(dphmm.reconstruction.smooth).parameters
 #: What stands before a plan's hash: hashes of two versions may differ where they correspond one to one.
 PLAN = "plan:"
 _EPSILONS = ("0.1", "0.5", "1", "2", "2.25")
@@ -41,7 +41,7 @@ class Told:
     exact: list[Any] = field(default_factory=list)
     floats: list[Any] = field(default_factory=list)
 
-    def refused(self, error: dphmm.DphmmError) -> None:
+    def refused(self, error: dphmm.errors.DphmmError) -> None:
         self.exact.append(["refused", type(error).__name__, str(error)])
 
     def belief(self, name: str, belief: Any) -> None:
@@ -156,7 +156,7 @@ def _steps(told: Told, rng: np.random.Generator, session: Any, steps: int) -> No
                 tell_release(told, session.release(state, t=int(rng.integers(1, max(2, session.t)))))
             else:
                 session.release(state, t=session.t + 2)
-        except dphmm.DphmmError as error:
+        except dphmm.errors.DphmmError as error:
             told.refused(error)
         told.belief("prior", session.prior)
         told.belief("posterior", session.posterior)
@@ -185,7 +185,7 @@ def sessions(seed: int) -> Told:
         _steps(told, rng, resumed, 2)
         _tell_audit(told, resumed)
         _tell_smoothed(told, world, ledger)
-    except dphmm.DphmmError as error:
+    except dphmm.errors.DphmmError as error:
         told.refused(error)
     tell_ledger(told, ledger)
     return told
@@ -207,7 +207,7 @@ def _tell_smoothed(told: Told, world: World, ledger: Any) -> None:
     table["epsilon"] = [float(entry.epsilon) for entry in entries]
     table["plan"] = [entry.plan_hash for entry in entries]
     path = {"path": True} if PATH_ON_REQUEST else {}
-    smoothed = dphmm.smooth(table, *world.public, **world.choices, **path, progress=False)
+    smoothed = dphmm.reconstruction.smooth(table, *world.public, **world.choices, **path, progress=False)
     tell_table(told, smoothed)
 
 
@@ -242,7 +242,7 @@ def queries(seed: int) -> Told:
         ]
         for _ in range(int(rng.integers(2, 6))):
             _steps(told, rng, both[int(rng.integers(2))], 1)
-    except dphmm.DphmmError as error:
+    except dphmm.errors.DphmmError as error:
         told.refused(error)
     tell_ledger(told, ledger)
     return told
@@ -282,7 +282,7 @@ def _tell_runs(told: Told, rng: np.random.Generator, world: World, ledger: Any, 
                 table, *world.public, **world.choices, **caps, ledger=ledger, bits=bits, resume=resume, progress=False
             )
             tell_table(told, made)
-        except dphmm.DphmmError as error:
+        except dphmm.errors.DphmmError as error:
             told.refused(error)
 
 
@@ -302,7 +302,7 @@ def hidden_fits(seed: int) -> Told:
     symbols, states = int(rng.integers(2, 6)), int(rng.integers(2, 5))
     lengths = rng.integers(1, 30, int(rng.integers(1, 6))).tolist()
     observed = rng.integers(0, symbols, (sum(lengths), 1))
-    hmm = dphmm.CategoricalHMM(states, n_features=symbols, random_state=seed, n_iter=5, tol=0)
+    hmm = dphmm.markov.CategoricalHMM(states, n_features=symbols, random_state=seed, n_iter=5, tol=0)
     hmm.fit(observed, lengths)
     told.floats.append(["log_likelihood", hmm.score(observed, lengths)])
     told.exact.append(["path", hmm.predict(observed, lengths).tolist()])

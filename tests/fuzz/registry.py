@@ -121,7 +121,9 @@ def _models() -> list[bytes]:
     plain = dphmm.MarkovModel([1, 0, 0], np.eye(3), space=snapped, provenance={"private": False})
     jumping = plain.with_jump(0.01, [0.2, 0.3, 0.5])
     forged = model_members([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], names=["a", "b"])
-    saved = [_made(lambda path, m=m: dphmm.save_model(m, path), ".npz") for m in (on_map, plain, jumping, chain())]
+    saved = [
+        _made(lambda path, m=m: dphmm.storage.save_model(m, path), ".npz") for m in (on_map, plain, jumping, chain())
+    ]
     return [*saved, _made(lambda path: write_members(path, forged), ".npz")]
 
 
@@ -129,8 +131,8 @@ def _models() -> list[bytes]:
 def _tables() -> list[bytes]:
     space, n = dphmm.StateSpace([0, 1, 2]), 3
     model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n))
-    made = [dphmm.optimize(model, dphmm.policy.complete(n), space, epsilon) for epsilon in (1, 20)]
-    return [_made(lambda path, m=m: dphmm.save_table(m, path), ".npz") for m in made]
+    made = [dphmm.choose.optimize(model, dphmm.policy.complete(n), space, epsilon) for epsilon in (1, 20)]
+    return [_made(lambda path, m=m: dphmm.storage.save_table(m, path), ".npz") for m in made]
 
 
 @cache
@@ -144,15 +146,18 @@ def _policies() -> list[bytes]:
         policy.from_edges([(0, 1), (2, 3)], 4),
     ]
     kinds.append(kinds[1].union(kinds[4]))
-    return [_made(lambda path, k=k: dphmm.save_policy(k, path, model=model), ".json") for k in kinds]
+    return [_made(lambda path, k=k: dphmm.storage.save_policy(k, path, model=model), ".json") for k in kinds]
 
 
 @cache
 def _plans() -> list[bytes]:
     model, complete = chain(), dphmm.policy.complete(4)
     promise = dphmm.SequencePromise(2, per=6)
-    made = [dphmm.plan(model, complete, model.space, promise, schedule=kind, people=2) for kind in ("planned", "paced")]
-    return [_made(lambda path, plan=plan: dphmm.save_plan(plan, path), ".json") for plan in made]
+    made = [
+        dphmm.choose.plan(model, complete, model.space, promise, schedule=kind, people=2)
+        for kind in ("planned", "paced")
+    ]
+    return [_made(lambda path, plan=plan: dphmm.choose.save_plan(plan, path), ".json") for plan in made]
 
 
 @cache
@@ -322,7 +327,7 @@ def _gowalla(path: Path) -> object:
 
 
 def _load(path: Path) -> object:
-    return dphmm.load_trajectories(path)
+    return dphmm.storage.load_trajectories(path)
 
 
 def _hidden_models() -> list[bytes]:
@@ -333,11 +338,11 @@ def _hidden_models() -> list[bytes]:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "x.npz"
         for moves in (np.full((2, 2), 0.5), sparse.csr_array(np.eye(2))):
-            hmm = dphmm.CategoricalHMM(2, n_features=3, random_state=1, init_params="")
+            hmm = dphmm.markov.CategoricalHMM(2, n_features=3, random_state=1, init_params="")
             hmm.startprob_, hmm.transmat_ = np.array([0.5, 0.5]), moves
             hmm.emissionprob_ = np.full((2, 3), 1 / 3)
             hmm.fit_private([[0, 1, 2]], epsilon=1, max_length=3, bits=dphmm.ReplayBits(1))
-            dphmm.save_hidden_model(hmm, file, symbols=NAMES[:3])
+            dphmm.storage.save_hidden_model(hmm, file, symbols=NAMES[:3])
             found.append(file.read_bytes())
     return found
 
@@ -351,8 +356,8 @@ _PARQUET = (parquet_file, bytes_anywhere)
 _COLUMNS = "s1:s3"
 
 READERS: dict[str, Reader] = {
-    "model": Reader(dphmm.load_model, ".npz", _models, _MODEL, covers="load_model"),
-    "made table": Reader(dphmm.load_table, ".npz", _tables, _MODEL, covers="load_table"),
+    "model": Reader(dphmm.storage.load_model, ".npz", _models, _MODEL, covers="load_model"),
+    "made table": Reader(dphmm.storage.load_table, ".npz", _tables, _MODEL, covers="load_table"),
     "costs": Reader(
         lambda path: read_costs(path, ("a", "b")),
         ".csv",
@@ -369,9 +374,9 @@ READERS: dict[str, Reader] = {
         writes=True,
         covers="Journal",
     ),
-    "hidden model": Reader(dphmm.load_hidden_model, ".npz", _hidden_models, _MODEL, covers="load_hidden_model"),
+    "hidden model": Reader(dphmm.storage.load_hidden_model, ".npz", _hidden_models, _MODEL, covers="load_hidden_model"),
     "plan": Reader(
-        lambda path: dphmm.read_plan(path, chain(), dphmm.policy.complete(4), chain().space),
+        lambda path: dphmm.choose.read_plan(path, chain(), dphmm.policy.complete(4), chain().space),
         ".json",
         _plans,
         _MORE_JSON,
@@ -379,10 +384,14 @@ READERS: dict[str, Reader] = {
     ),
     "plans in plain form": Reader(read_plain_laws, ".json", _plain_plans, _MORE_JSON, covers="read_plain_laws"),
     "policy": Reader(
-        lambda path: dphmm.load_policy(path, model=chain()), ".json", _policies, _MORE_JSON, covers="load_policy"
+        lambda path: dphmm.storage.load_policy(path, model=chain()),
+        ".json",
+        _policies,
+        _MORE_JSON,
+        covers="load_policy",
     ),
     "policy and its space": Reader(
-        lambda path: dphmm.load_policy_space(path, chain().space),
+        lambda path: dphmm.storage.load_policy_space(path, chain().space),
         ".json",
         _policies,
         _MORE_JSON,
@@ -391,21 +400,23 @@ READERS: dict[str, Reader] = {
     "people of a model": Reader(
         models._read_people, ".people", lambda: [_PEOPLE], _MORE_JSON, True, covers="load_people"
     ),
-    "policy without a model": Reader(dphmm.load_policy, ".json", lambda: [*_policies()[:2], *_policies()[4:]], _JSON),
+    "policy without a model": Reader(
+        dphmm.storage.load_policy, ".json", lambda: [*_policies()[:2], *_policies()[4:]], _JSON
+    ),
     "trajectories csv": Reader(_load, ".csv", lambda: [_ROWS, _VISITS], _CSV, True, covers="load_trajectories"),
     "trajectories csv.gz": Reader(
         _load, ".csv.gz", lambda: [gzip.compress(_ROWS, mtime=0)], (inside_gzip(table_text(",")), bytes_anywhere), True
     ),
     "trajectories parquet": Reader(_load, ".parquet", _table_seed, _PARQUET, True),
     "trajectories with semicolons": Reader(
-        lambda path: dphmm.load_trajectories(path, delimiter=";", order_column="step"),
+        lambda path: dphmm.storage.load_trajectories(path, delimiter=";", order_column="step"),
         ".csv",
         lambda: [_VISITS.replace(b",", b";")],
         (table_text(";"), bytes_anywhere),
         True,
     ),
     "local times": Reader(
-        lambda path: dphmm.load_trajectories(path, timezone="Europe/Berlin"),
+        lambda path: dphmm.storage.load_trajectories(path, timezone="Europe/Berlin"),
         ".csv",
         lambda: [_ROWS.replace(b"Z,", b",")],
         _CSV,

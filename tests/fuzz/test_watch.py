@@ -85,7 +85,8 @@ def test_a_private_name_may_stand_in_a_header_but_never_a_number():
 
 
 def test_every_reader_is_in_the_registry():
-    opened = {name for name in dphmm.__all__ if name.startswith(("load_", "open_"))}
+    rooms = (dphmm, dphmm.storage)
+    opened = {name for room in rooms for name in room.__all__ if name.startswith(("load_", "open_"))}
     graphs = {name for name in dphmm.policy.__all__ if name in ("from_edge_list", "from_node_link", "from_graphml")}
     tables = {"read_table", "labels_by_state", "space_of_answers", "parse_line", "load_statement", "Journal"}
     tables |= {

@@ -20,7 +20,7 @@ from independence.observing import overheard
 BOX = (10.0, 50.0, 10.042, 50.027)
 GRID = dphmm.Grid.from_bounds(*BOX, cell=1000.0)
 PAGES = dphmm.StateSpace.categories(["home", "news", "shop", "help"], [[0], [2], [3], [7]])
-HEXES = dphmm.H3.covering(*np.meshgrid([50.0, 50.01, 50.02], [10.0, 10.01, 10.02, 10.03]), 8)
+HEXES = dphmm.states.H3.covering(*np.meshgrid([50.0, 50.01, 50.02], [10.0, 10.01, 10.02, 10.03]), 8)
 MODELS = ("town", "site", "hive")
 #: Users and steps of every input; the truths of "ann" are what varies.
 USERS = ("ann", "bob")
@@ -41,10 +41,10 @@ def write_public_files(folder: Path) -> None:
     site = narrow(PAGES.n_states, space=PAGES)
     hive = narrow(HEXES.n_states, space=HEXES)
     for kind, model in zip(MODELS, (town, site, hive), strict=True):
-        dphmm.save_model(model, folder / f"{kind}.npz")
-    dphmm.save_policy(dphmm.policy.radius(GRID, 1500), folder / "town.json", GRID)
-    dphmm.save_policy(dphmm.policy.from_edges([(0, 1), (2, 3)], 4), folder / "site.json", PAGES)
-    dphmm.save_policy(dphmm.policy.radius(HEXES, 1500), folder / "hive.json", HEXES)
+        dphmm.storage.save_model(model, folder / f"{kind}.npz")
+    dphmm.storage.save_policy(dphmm.policy.radius(GRID, 1500), folder / "town.json", GRID)
+    dphmm.storage.save_policy(dphmm.policy.from_edges([(0, 1), (2, 3)], 4), folder / "site.json", PAGES)
+    dphmm.storage.save_policy(dphmm.policy.radius(HEXES, 1500), folder / "hive.json", HEXES)
 
 
 def places() -> list[tuple[float, float]]:

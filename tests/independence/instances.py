@@ -85,7 +85,7 @@ def instance(seed: int, **fixed: Any) -> Instance:
         model = _everywhere(seed, n)
         policy = POLICIES[tuple(POLICIES)[seed % len(POLICIES)]](rng, model, space)
         named = {"protection": choices["protection"]}
-        choices["mechanism"] = dphmm.optimize(model, policy, space, choices["epsilon"], **named)
+        choices["mechanism"] = dphmm.choose.optimize(model, policy, space, choices["epsilon"], **named)
     choices |= _caps(rng, float(choices["epsilon"]))
     skipped = tuple(int(k) for k in rng.integers(0, 2, STEPS))
     return Instance(seed, model, policy, space, {**choices, **fixed}, skipped)

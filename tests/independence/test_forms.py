@@ -185,7 +185,7 @@ def test_a_cell_of_h3_is_what_the_package_calls_one():
     rng = np.random.default_rng(3)
     tried = 0
     for resolution in (0, 1, 8, 15):
-        space = dphmm.H3.covering([0.0], [0.0], resolution)
+        space = dphmm.states.H3.covering([0.0], [0.0], resolution)
         cells = [h3.latlng_to_cell(*place, resolution) for place in rng.uniform(-89, 89, (20, 2)).tolist()]
         cells += h3.get_pentagons(resolution)
         for cell in cells:

@@ -119,7 +119,7 @@ def test_a_name_that_is_kept_is_found():
 def test_after_an_error_only_frames_of_the_traceback_hold_the_truth(monkeypatch):
     """The error itself, its causes and the session do not; printed without locals, neither does the traceback."""
     session = dphmm.ReleaseSession(narrow(4), dphmm.policy.complete(4), PAGES, 1, cap_epsilon=0)
-    with pytest.raises(dphmm.BudgetExceeded) as caught:
+    with pytest.raises(dphmm.errors.BudgetExceeded) as caught:
         session.release(NAME)
     error = caught.value
     assert NAME not in "".join(traceback.format_exception(error))

@@ -42,7 +42,7 @@ def drawn(seed):
     few = int(rng.integers(0, 5))
     pitch = rng.choice(_PITCHES, size=d)
     space = dphmm.StateSpace(lattice * pitch, pitch=pitch.tolist())
-    hull = dphmm.sensitivity_hull(dphmm.policy.from_edges(rng.integers(n, size=(few, 2)), n), space)
+    hull = dphmm.sensitivity.sensitivity_hull(dphmm.policy.from_edges(rng.integers(n, size=(few, 2)), n), space)
     among = np.flatnonzero(rng.random(n) < 0.8)
     image = space.lattice.take(rng.integers(n, size=n), axis=0) if rng.random() < 0.3 else space.lattice
     return hull, image, among
@@ -124,7 +124,7 @@ def test_sums_around_the_bound_are_exact(reach):
     points = np.array([[0, 0], [reach, 1], [1, reach], [reach, reach], [reach - 1, reach], [0, 2]])
     for pitch in (0.05, 0.06, 0.0625, 0.07):
         space = dphmm.StateSpace(points * np.array([1.0, pitch]), pitch=[1.0, pitch])
-        hull = dphmm.sensitivity_hull(dphmm.policy.from_edges([(0, 1), (3, 4)], 6), space)
+        hull = dphmm.sensitivity.sensitivity_hull(dphmm.policy.from_edges([(0, 1), (3, 4)], 6), space)
         targets = np.array([0, 1, 3, 4])
         expected = [plainly(hull, space.lattice, state, np.arange(6)) for state in targets]
         assert expected == [1, 0, 4, 3]
@@ -134,7 +134,7 @@ def test_sums_around_the_bound_are_exact(reach):
 
 
 def test_the_boundary_counts_and_ties_go_to_the_lowest_number():
-    hull = dphmm.sensitivity_hull(dphmm.policy.from_edges([(0, 1)], 2), np.array([[0], [2]]))
+    hull = dphmm.sensitivity.sensitivity_hull(dphmm.policy.from_edges([(0, 1)], 2), np.array([[0], [2]]))
     image = np.array([[0], [2], [-2], [3], [5]])
     found = nearest_covered(hull, image, np.arange(5), np.arange(5))
     assert found.tolist() == [1, 3, 0, 1, 3]
@@ -145,12 +145,12 @@ def test_distances_are_in_answer_units():
     frame = Lattice(np.array([0.1, 7.0]), np.zeros(2))
     answers = frame.to_answers(np.array([[0, 0], [4, 0], [0, 1], [9, 9], [5, 8]]))
     space = dphmm.StateSpace(answers, pitch=[0.1, 7.0])
-    hull = dphmm.sensitivity_hull(dphmm.policy.from_edges([(0, 1), (0, 2)], 5), space)
+    hull = dphmm.sensitivity.sensitivity_hull(dphmm.policy.from_edges([(0, 1), (0, 2)], 5), space)
     assert nearest_covered(hull, space.lattice, np.array([0]), np.arange(5)).tolist() == [1]
 
 
 def test_nobody_is_asked_about_nothing():
-    hull = dphmm.sensitivity_hull(dphmm.policy.complete(2), np.array([[0], [1]]))
+    hull = dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(2), np.array([[0], [1]]))
     none = np.zeros(0, dtype=np.int64)
     assert nearest_covered(hull, np.array([[0], [1]]), none, np.arange(2)).tolist() == []
 
@@ -159,7 +159,7 @@ def _hull(differences, points):
     """The body spanned by ± these differences, over the points."""
     ends = np.array([[a, a + b] for a, b in enumerate(np.ones(len(differences), dtype=int))])
     answers = np.vstack([np.cumsum(np.vstack([[[0, 0]], differences]), axis=0), points])
-    return dphmm.sensitivity_hull(dphmm.policy.from_edges(ends.tolist(), len(answers)), answers)
+    return dphmm.sensitivity.sensitivity_hull(dphmm.policy.from_edges(ends.tolist(), len(answers)), answers)
 
 
 def _plain(hull, image, targets, among):

@@ -139,7 +139,7 @@ def test_moments_of_a_polygon_are_those_of_its_triangles(reach):
     for _ in range(20):
         points = rng.integers(-reach, reach + 1, (12, 2))
         points[0] = (reach, 1 - reach)
-        hull = dphmm.sensitivity_hull(
+        hull = dphmm.sensitivity.sensitivity_hull(
             dphmm.policy.from_edges([(0, i) for i in range(1, 13)], 13), np.vstack([0 * points[:1], points])
         )
         if hull.rank < 2:
@@ -153,7 +153,7 @@ def test_moments_of_a_polygon_are_those_of_its_triangles(reach):
 
 def test_far_corners_are_summed_in_python_integers():
     square = 2**27 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
-    body = dphmm.sensitivity_hull(dphmm.policy.complete(4), square).body
+    body = dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(4), square).body
     assert exact_hull.volume(body) == 2**56
     assert exact_hull.second_moment(body) == [[Fraction(2**54, 3), 0], [0, Fraction(2**54, 3)]]
 
@@ -316,7 +316,7 @@ def test_a_policy_of_many_places_in_a_large_clique_keeps_to_its_rows():
     """Rows of more members than are paired one by one, far from the first column of the answers."""
     y, x = np.divmod(np.arange(1600), 40)
     labels = x // 10 + 4 * (y // 10)
-    hull = dphmm.sensitivity_hull(dphmm.policy.categorical(labels), np.stack([x + 1000, y], axis=1))
+    hull = dphmm.sensitivity.sensitivity_hull(dphmm.policy.categorical(labels), np.stack([x + 1000, y], axis=1))
     assert sorted(map(tuple, hull.vertices.tolist())) == [(-9, -9), (-9, 9), (9, -9), (9, 9)]
 
 

@@ -339,7 +339,7 @@ def test_equal_to_all_paths(seed, block, arithmetic):
     moves = [0, *rng.choice([1, 1, 2, 3], size=3)]
     likelihoods = 10.0 ** rng.uniform(-12, 0, (4, 3))
     likelihoods[rng.random((4, 3)) < 0.15] = 0
-    prior = dphmm.Belief.initial(model)
+    prior = dphmm.markov.Belief.initial(model)
     observations = observations_of(likelihoods, moves, rng.random(4) < 0.5)
     expected, best, paths = brute(model, prior.probability, likelihoods, moves)
     if best == -math.inf:
@@ -361,7 +361,7 @@ def test_blocks_change_nothing(seed, block, n):
     t = int(rng.integers(1, 12))
     moves = np.concatenate([[0], rng.choice([1, 1, 1, 2, 9, 40], size=t - 1)])
     observations = observations_of(10.0 ** rng.uniform(-200, 0, (t, n)), moves)
-    prior = dphmm.Belief.initial(model)
+    prior = dphmm.markov.Belief.initial(model)
     got = marginals(model, prior, observations, block)
     assert np.allclose(got, marginals(model, prior, observations), rtol=1e-9, atol=1e-300)
     assert np.array_equal(
@@ -403,7 +403,7 @@ def test_likelihoods_that_underflow():
     centres[3] = 0
     logs = -900.0 * np.abs(np.arange(n)[None] - centres[:, None])
 
-    prior, observed = dphmm.Belief.initial(model), Table.of(logs, logged=True)
+    prior, observed = dphmm.markov.Belief.initial(model), Table.of(logs, logged=True)
     got = marginals(model, prior, observed)
     expected = log_marginals(model, prior, logs)
     assert np.allclose(got, expected, atol=1e-9)
@@ -418,11 +418,15 @@ def test_a_product_of_what_came_before_and_after_may_be_below_every_float():
     """Before: surely state 0, but for 1e-200. After: 1e-200 against it. Each is a float, the product of both is not."""
     model = dphmm.MarkovModel([1 - 1e-200, 1e-200], np.eye(2), start="at")
     got = marginals(
-        model, dphmm.Belief.initial(model), observations_of([[1.0, 1e-200], [1e-250, 1.0], [1e-250, 1.0]], [0, 1, 1])
+        model,
+        dphmm.markov.Belief.initial(model),
+        observations_of([[1.0, 1e-200], [1e-250, 1.0], [1e-250, 1.0]], [0, 1, 1]),
     )
     assert np.allclose(got, [[0, 1]] * 3)
     got = marginals(
-        model, dphmm.Belief.initial(model), observations_of([[1.0, 1e-200], [1e-200, 1.0], [1e-200, 1.0]], [0, 1, 1])
+        model,
+        dphmm.markov.Belief.initial(model),
+        observations_of([[1.0, 1e-200], [1e-200, 1.0], [1e-200, 1.0]], [0, 1, 1]),
     )
     assert np.allclose(got, [[0.5, 0.5]] * 3)
 
@@ -431,7 +435,7 @@ def test_long_gaps_settle_at_the_long_run():
     """A gap of 50 million moves forgets: both ends are as without each other. On a periodic chain nothing settles."""
     rng = np.random.default_rng(4)
     model = model_of(rng, 5, zeros=False)
-    prior, rows = dphmm.Belief.initial(model), rng.random((2, 5))
+    prior, rows = dphmm.markov.Belief.initial(model), rng.random((2, 5))
     got = marginals(model, prior, observations_of(rows, [0, 50_000_000]))
     lasting = np.linalg.matrix_power(model.transition.toarray(), 4096)[0]
     first, last = prior.probability * rows[0], lasting * rows[1]
@@ -443,9 +447,9 @@ def test_long_gaps_settle_at_the_long_run():
 
     swap = dphmm.MarkovModel([0.5, 0.5], [[0, 1], [1, 0]], start="at")
     rows = [[0.9, 0.1], [0.5, 0.5]]
-    got = marginals(swap, dphmm.Belief.initial(swap), observations_of(rows, [0, 1001]))
+    got = marginals(swap, dphmm.markov.Belief.initial(swap), observations_of(rows, [0, 1001]))
     assert np.allclose(got, [[0.9, 0.1], [0.1, 0.9]])
-    assert likeliest_path(swap, dphmm.Belief.initial(swap), observations_of(rows, [0, 1001])).tolist() == [0, 1]
+    assert likeliest_path(swap, dphmm.markov.Belief.initial(swap), observations_of(rows, [0, 1001])).tolist() == [0, 1]
 
 
 def test_a_state_that_fades_over_a_gap_is_kept_by_what_comes_after():
@@ -455,9 +459,9 @@ def test_a_state_that_fades_over_a_gap_is_kept_by_what_comes_after():
     """
     model = dphmm.MarkovModel([0.5, 0.3, 0.2], [[0.5, 0.25, 0.25], [0, 1, 0], [0, 0, 1]], start="at")
     rows = [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]
-    got = marginals(model, dphmm.Belief.initial(model), observations_of(rows, [0, 900]))
+    got = marginals(model, dphmm.markov.Belief.initial(model), observations_of(rows, [0, 900]))
     assert np.allclose(got, [[1, 0, 0], [1, 0, 0]])
-    assert likeliest_path(model, dphmm.Belief.initial(model), observations_of(rows, [0, 900])).tolist() == [0, 0]
+    assert likeliest_path(model, dphmm.markov.Belief.initial(model), observations_of(rows, [0, 900])).tolist() == [0, 0]
 
 
 def test_what_fades_has_not_settled():
@@ -465,7 +469,7 @@ def test_what_fades_has_not_settled():
     stay = np.array([0.9, 0.899])
     matrix = [[stay[0], 0, 1 - stay[0]], [0, stay[1], 1 - stay[1]], [0, 0, 1]]
     model = dphmm.MarkovModel([0.5, 0.3, 0.2], matrix, start="at")
-    got = marginals(model, dphmm.Belief.initial(model), observations_of([[1, 1, 1], [1, 1, 0]], [0, 900]))
+    got = marginals(model, dphmm.markov.Belief.initial(model), observations_of([[1, 1, 1], [1, 1, 0]], [0, 900]))
     weights = np.array([0.5, 0.3]) * stay**900
     assert np.allclose(got[:, :2], weights / weights.sum(), rtol=1e-6)
 
@@ -476,15 +480,15 @@ def test_moves_that_repeat_themselves_are_all_traced(gap, block):
     """A ring on which everybody moves on: where a path began follows from where it ends and from the gap alone."""
     model = dphmm.MarkovModel(np.full(7, 1 / 7), np.roll(np.eye(7), 1, axis=1), start="at")
     rows = [np.ones(7), np.eye(7)[3]]
-    path = likeliest_path(model, dphmm.Belief.initial(model), observations_of(rows, [0, gap]), block=block)
+    path = likeliest_path(model, dphmm.markov.Belief.initial(model), observations_of(rows, [0, gap]), block=block)
     assert path.tolist() == [(3 - gap) % 7, 3]
 
 
 def test_one_possible_state():
     model = dphmm.MarkovModel([1.0, 0.0], np.eye(2))
     observations = observations_of([[0.3, 0.9], [1e-280, 1.0]], [0, 5])
-    assert np.array_equal(marginals(model, dphmm.Belief.initial(model), observations), [[1.0, 0.0]] * 2)
-    assert likeliest_path(model, dphmm.Belief.initial(model), observations).tolist() == [0, 0]
+    assert np.array_equal(marginals(model, dphmm.markov.Belief.initial(model), observations), [[1.0, 0.0]] * 2)
+    assert likeliest_path(model, dphmm.markov.Belief.initial(model), observations).tolist() == [0, 0]
 
 
 class Endless:
@@ -507,7 +511,7 @@ def test_long_sequences_hold_few_rows(monkeypatch):
     monkeypatch.setattr(smoothing, "KEPT", 1)
     rng = np.random.default_rng(8)
     model, t = model_of(rng, 40, zeros=False), 100_000
-    prior, endless, third = dphmm.Belief.initial(model), Endless(t, 40), np.eye(40)[:, [3]]
+    prior, endless, third = dphmm.markov.Belief.initial(model), Endless(t, 40), np.eye(40)[:, [3]]
     smooth(model, [Observed(prior, Endless(100, 40))], third)
     likeliest_path(model, prior, Endless(100, 40))
     tracemalloc.start()
@@ -524,37 +528,22 @@ def test_long_sequences_hold_few_rows(monkeypatch):
     assert np.array_equal(path, likeliest_path(model, prior, Endless(t, 40), block=t))
 
 
-class Alternating:
-    """A chain with another matrix at every other step, of which both have a jump or none."""
-
-    time_homogeneous, secrets = False, None
-
-    def __init__(self, even, odd):
-        self._models, self.n_states, self.n_secrets, self.jump = (even, odd), even.n_states, even.n_states, even.jump
-
-    def predecessors_at(self, t):
-        return self._models[t % 2].predecessors_at(t)
-
-    def matrix_at(self, t):
-        return self._models[t % 2].matrix_at(t)
-
-    def transition_at(self, t):
-        matrix = self._models[t % 2].matrix_at(t).toarray()
-        return matrix if self.jump is None else self.jump.stays * matrix + self.jump.share
-
-
 @pytest.mark.parametrize("rate", [0.0, 0.2])
 @pytest.mark.parametrize("block", [None, 1, 2])
 @pytest.mark.parametrize("t", [1, 2, 9])
 def test_a_matrix_of_its_own_at_every_step(t, block, rate):
-    """Every path is written out with the matrix of each of its moves; the first observation is at step t."""
+    """Every path is written out with the matrix of each of its moves; the first observation is at step t.
+
+    Hours are even and odd: the matrix is that of the hour which a move leaves, and a jump goes anywhere alike.
+    """
     rng = np.random.default_rng(3 * t + (block or 0))
-    chains = [model_of(rng, 3) for _ in range(2)]
-    chain = Alternating(*(one.with_jump(rate) for one in chains) if rate else chains)
+    chains = [model_of(rng, 3, zeros=False).transition.toarray() for _ in range(2)]
+    slots = dphmm.markov.Slots(period="2h", width="1h")
+    chain = dphmm.MarkovModel([0.5, 0.2, 0.3], chains, slots=slots, step=3600, jump=rate or None)
     moves, likelihoods = np.array([0, 1, 3, 1, 2]), rng.uniform(0.1, 1.0, (5, 3))
-    prior = dphmm.Belief(np.log([0.5, 0.2, 0.3]), np.ones(3, dtype=bool))
+    prior = dphmm.markov.Belief(np.log([0.5, 0.2, 0.3]), np.ones(3, dtype=bool))
     seen, joint = np.cumsum(moves), {}
-    moving = [chain.transition_at(step) for step in range(t + 1, t + 1 + int(seen[-1]))]
+    moving = [(1 - rate) * chains[(step - 1) % 2] + rate / 3 for step in range(t + 1, t + 1 + int(seen[-1]))]
     for path in itertools.product(range(3), repeat=int(seen[-1]) + 1):
         chance = prior.probability[path[0]]
         for matrix, (before, after) in zip(moving, itertools.pairwise(path), strict=True):

@@ -237,14 +237,14 @@ def test_the_uniform_start_stays(space):
     if space == "h3":
         pytest.importorskip("h3")
         lat, lon = np.meshgrid(np.linspace(50, 50.03, 40), np.linspace(10, 10.05, 40))
-        cells = dphmm.H3.covering(lat.ravel(), lon.ravel(), 8)
+        cells = dphmm.states.H3.covering(lat.ravel(), lon.ravel(), 8)
     else:
         cells = grid() if space == "grid" else grid().subset(np.arange(0, grid().n_states, 2))
     model = dphmm.MarkovModel.from_geometry(cells, "10min", "9km/h")
     matrix = model.matrix.toarray()
     assert np.abs(matrix - matrix.T).max() < 1e-15
     assert (np.diag(matrix) >= 0.9 - 1e-12).all() and model.notes == ()
-    moved = dphmm.Belief.initial(model).predict(model, 1)
+    moved = dphmm.markov.Belief.initial(model).predict(model, 1)
     assert np.allclose(moved.probability, model.initial, rtol=1e-12)
 
 
@@ -252,7 +252,7 @@ def test_rings_of_hexagons_are_alike():
     """From a cell with all its neighbours every ring has its weight, shared by its cells."""
     h3 = pytest.importorskip("h3.api.basic_int")
     lat, lon = np.meshgrid(np.linspace(50, 50.06, 60), np.linspace(10, 10.1, 60))
-    space = dphmm.H3.covering(lat.ravel(), lon.ravel(), 8)
+    space = dphmm.states.H3.covering(lat.ravel(), lon.ravel(), 8)
     apart = h3.average_hexagon_edge_length(8, unit="m") * 3**0.5
     model = dphmm.MarkovModel.from_geometry(space, 600, 2.1 * apart / 600, stay=0.5)
     number = {cell: state for state, cell in enumerate(space.cells.tolist())}

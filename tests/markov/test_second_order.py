@@ -87,10 +87,14 @@ def test_a_table_and_a_plan_of_it_are_those_of_its_base(constraint):
     released, errors = [], []
     for one in (base, model):
         made = dphmm.release_many(table, one, *given, constraint=constraint, bits=dphmm.ReplayBits(1), progress=False)
-        released.append((made["z_0"], dphmm.smooth(made, one, *given, constraint=constraint)["smoothed_0"]))
+        released.append(
+            (made["z_0"], dphmm.reconstruction.smooth(made, one, *given, constraint=constraint)["smoothed_0"])
+        )
         promise = dphmm.SequencePromise(4, steps=8)
         for schedule in ("planned", "paced"):
-            plan = dphmm.plan(one, policy, space, promise=promise, schedule=schedule, constraint=constraint, people=50)
+            plan = dphmm.choose.plan(
+                one, policy, space, promise=promise, schedule=schedule, constraint=constraint, people=50
+            )
             errors.append((plan.without, plan.expected_error))
     assert (released[0][0] == released[1][0]).all()
     assert np.allclose(released[0][1], released[1][1], rtol=1e-9)

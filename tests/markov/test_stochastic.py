@@ -142,7 +142,7 @@ def test_supports():
     dense = dphmm.MarkovModel(np.eye(N)[0], 0.999 * np.eye(N) + 0.001 / N)
     for mask in (np.eye(N, dtype=bool)[2], np.ones(N, dtype=bool), np.zeros(N, dtype=bool)):
         assert np.array_equal(jumping.reach(mask), dense.reach(mask))
-        assert np.array_equal(jumping.reach(mask), moved(jumping, mask, 1))
+        assert np.array_equal(jumping.reach(mask), moved(jumping, mask))
     assert not jumping.notes
 
 

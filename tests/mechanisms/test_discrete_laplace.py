@@ -149,7 +149,7 @@ def test_every_required_pair_keeps_epsilon_and_degrees_are_the_bodys(seed):
     try:
         session, graph, space = some_plan(rng)
         plan = session.plan
-    except dphmm.Unprotectable:
+    except dphmm.errors.Unprotectable:
         return
     support = plan.constraint.support
     pairs = [(a, b) for a, b in graph.edges().tolist() if support[a] and support[b]]
@@ -222,12 +222,12 @@ def test_erratum_01_it_errs_less_on_a_long_thin_body_in_space():
 def test_erratum_02_it_hides_a_state_that_the_hull_exposes():
     """Example 6.1: s3 has degree 1 in the hull, and loses 4/5, 3/5 and 4/5 of epsilon to the others here."""
     possible = [2, 3, 4, 5]
-    hull = dphmm.sensitivity_hull(policy.from_edges(EDGES_3B, 6), ANSWERS, possible)
-    assert dphmm.degree_of_protection(hull, ANSWERS, possible)[0] == 1
+    hull = dphmm.sensitivity.sensitivity_hull(policy.from_edges(EDGES_3B, 6), ANSWERS, possible)
+    assert dphmm.sensitivity.degree_of_protection(hull, ANSWERS, possible)[0] == 1
     mechanism = DiscreteLaplace.for_hull(hull, 1)
     losses = [mechanism.loss_lattice(ANSWERS[s] - ANSWERS[2]) for s in (3, 4, 5)]
     assert losses == [Fraction(4, 5), Fraction(3, 5), Fraction(4, 5)]
-    assert dphmm.degree_of_protection(mechanism.hull, ANSWERS, possible)[0] == 4
+    assert dphmm.sensitivity.degree_of_protection(mechanism.hull, ANSWERS, possible)[0] == 4
 
 
 def test_a_body_known_by_facets_alone_is_bounded():

@@ -104,7 +104,7 @@ def test_answers_in_another_order_and_place_have_the_same_law():
     assert moved.describe()["weights"] != made.describe()["weights"]
 
 
-@pytest.mark.parametrize("way", [{}, {"constraint": dphmm.DeltaSet("0.05")}])
+@pytest.mark.parametrize("way", [{}, {"constraint": dphmm.policy.DeltaSet("0.05")}])
 def test_a_session_keeps_its_promise_with_it(way):
     """Names of pages in no order: every edge of the policy, over every answer, at every step of a history."""
     n, steps = 6, 4

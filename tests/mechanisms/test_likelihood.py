@@ -198,8 +198,9 @@ def test_the_planar_mechanism_refuses_flat_hulls_and_the_continuous_one_does_not
     assert z[1] == pytest.approx(-2 * z[0])
 
 
-def test_the_continuous_mechanism_refuses_a_body_that_is_larger_than_its_hull():
+def test_the_continuous_mechanism_refuses_a_body_that_is_larger_than_its_hull(monkeypatch):
     """Its noise is drawn on the hull's corners: around a body of few facets these are none, or not all."""
+    monkeypatch.setattr("dphmm.sensitivity.exact_hull._MOST_POINTS", {})
     answers = np.vstack([np.zeros(7, dtype=np.int64), np.eye(7, dtype=np.int64)])
     of_few_facets = sensitivity_hull(complete(8), answers)
     assert of_few_facets.hull_vertices is None
@@ -230,9 +231,9 @@ def test_more_draws_use_new_words():
 
 
 SPACE = dphmm.StateSpace([[0.0], [1.0], [3.0]])
-HULL = dphmm.sensitivity_hull(dphmm.policy.complete(3), SPACE)
-POINT = dphmm.sensitivity_hull(dphmm.policy.from_edges([], 3), SPACE)
-PLANE = dphmm.sensitivity_hull(dphmm.policy.complete(3), np.array([[0, 0], [1, 0], [0, 1]]))
+HULL = dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(3), SPACE)
+POINT = dphmm.sensitivity.sensitivity_hull(dphmm.policy.from_edges([], 3), SPACE)
+PLANE = dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(3), np.array([[0, 0], [1, 0], [0, 1]]))
 ONE = [kind(HULL, 1) for kind in (DiscreteKNorm, Staircase, KNorm, Laplace)] + [Constant(POINT, 1)]
 
 

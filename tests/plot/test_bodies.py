@@ -25,19 +25,19 @@ def lines(ax):
 
 
 def test_a_hull_is_its_corners(ax):
-    body = dphmm.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID)
+    body = dphmm.sensitivity.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID)
     dphmm.plot.hull(body, around=[100.0, 200.0], ax=ax)
     outline = {tuple(point) for point in np.round(lines(ax)["sensitivity hull"], 6)}
     assert outline == {tuple(point) for point in np.round(body.vertices + np.array([100, 200]), 6)}
 
 
 def test_hulls_of_one_and_three_numbers_and_flat_ones(ax):
-    one = dphmm.sensitivity_hull(dphmm.policy.radius(LINE, 2), LINE)
+    one = dphmm.sensitivity.sensitivity_hull(dphmm.policy.radius(LINE, 2), LINE)
     assert np.ptp(lines(dphmm.plot.hull(one, ax=ax))["sensitivity hull"][:, 0]) == 4
-    three = dphmm.sensitivity_hull(dphmm.policy.complete(4), SOLID)
+    three = dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(4), SOLID)
     drawn = lines(dphmm.plot.hull(three, ax=Figure().add_subplot()))["sensitivity hull"]
     assert np.allclose(np.abs(drawn).max(axis=0), np.abs(three.vertices[:, :2]).max(axis=0))
-    flat = dphmm.sensitivity_hull(dphmm.policy.from_edges([(0, 1)], GRID.n_states), GRID)
+    flat = dphmm.sensitivity.sensitivity_hull(dphmm.policy.from_edges([(0, 1)], GRID.n_states), GRID)
     assert len(np.unique(lines(dphmm.plot.hull(flat, ax=Figure().add_subplot()))["sensitivity hull"], axis=0)) == 2
 
 
@@ -59,8 +59,10 @@ def test_a_policy_has_its_edges(space, ax):
 
 def test_degrees_of_protection_from_least_to_most(ax):
     graph = dphmm.policy.radius(GRID, 700)
-    hull = dphmm.sensitivity_hull(graph, GRID)
-    degrees = [dphmm.degree_of_protection(hull, GRID, np.arange(GRID.n_states) < n) for n in (9, 20, GRID.n_states)]
+    hull = dphmm.sensitivity.sensitivity_hull(graph, GRID)
+    degrees = [
+        dphmm.sensitivity.degree_of_protection(hull, GRID, np.arange(GRID.n_states) < n) for n in (9, 20, GRID.n_states)
+    ]
     dphmm.plot.degree_of_protection(degrees, ax=ax)
     assert np.allclose(lines(ax)["mean"], [[t, d.mean()] for t, d in enumerate(degrees, 1)])
     band = ax.collections[0].get_paths()[0].vertices
@@ -73,7 +75,7 @@ BAD = {
     "another policy": lambda p: p.policy(dphmm.policy.complete(3), GRID),
     "too many edges": lambda p: p.policy(dphmm.policy.complete(400), dphmm.StateSpace(np.arange(400))),
     "a centre of other numbers": lambda p: p.hull(
-        dphmm.sensitivity_hull(dphmm.policy.complete(5), LINE), around=[0, 0]
+        dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(5), LINE), around=[0, 0]
     ),
     "no hull": lambda p: p.hull(3),
     "no degrees": lambda p: p.degree_of_protection([]),

@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.plot import figures
-from dphmm.plot.figures import COLOURS, Figure, draw
+from dphmm.plot.figures import COLOURS, Figure, draw, lines
 
 pytest.importorskip("matplotlib")
 
@@ -54,6 +54,53 @@ def test_every_panel_has_its_lines_in_order_of_x(table):
         assert (band[:, 1].min(), band[:, 1].max()) == (10.0, 15.0)
 
 
+def numbered(lines, points=3):
+    return pd.DataFrame([{"x": x, "y": float(k), "kind": f"line {k}"} for k in range(lines) for x in range(points)])
+
+
+PLAIN = replace(FIGURE, panels=None, low=None, high=None)
+
+
+def test_no_two_of_56_lines_are_alike_and_colours_that_come_again_are_dashed():
+    (place,) = (place for place in draw(PLAIN, numbered(56)).axes if place.lines)
+    looks = [(line.get_color(), line.get_marker(), line.get_linestyle()) for line in place.lines]
+    assert len(set(looks)) == 56
+    assert len({(colour, dash) for colour, _, dash in looks[: 4 * len(COLOURS)]}) == 4 * len(COLOURS)
+
+
+def test_a_long_line_has_a_dozen_marks():
+    (place,) = (place for place in draw(PLAIN, numbered(1, points=100)).axes if place.lines)
+    assert 100 / place.lines[0].get_markevery() <= 13
+
+
+@pytest.mark.parametrize("letters", [3, 30, 60])
+def test_the_legend_is_on_the_page(letters):
+    table = numbered(9)
+    table["kind"] += "x" * letters
+    canvas = draw(PLAIN, table)
+    canvas.canvas.draw()
+    (legend,) = canvas.legends
+    box, page = legend.get_window_extent(), canvas.bbox
+    assert page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1
+
+
+def test_single_points_are_left_out_beside_lines_and_drawn_where_there_is_nothing_else():
+    table = numbered(2)
+    table = table[(table["kind"] == "line 0") | (table["x"] == 1)]
+    (place,) = (place for place in draw(PLAIN, table).axes if place.lines)
+    assert [line.get_label() for line in place.lines] == ["line 0"]
+    single = table[table["x"] == 1]
+    assert len(lines(PLAIN, single)) == 0
+    (place,) = (place for place in draw(PLAIN, single).axes if place.lines)
+    assert len(place.lines) == 2
+
+
+def test_a_logarithmic_axis_of_few_values_has_them_as_ticks():
+    table = numbered(1).assign(x=[2, 5, 60])
+    (place,) = (place for place in draw(replace(PLAIN, log_x=True), table).axes if place.lines)
+    assert [tick.get_text() for tick in place.get_xticklabels()] == ["2", "5", "60"]
+
+
 def test_without_panels_there_is_one_and_scales_are_as_asked(table):
     figure = replace(FIGURE, panels=None, low=None, high=None, log_x=True)
     (place,) = (place for place in draw(figure, table[table["data"] == "one"]).axes if place.lines)
@@ -69,7 +116,7 @@ GRID = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=300.0)
 def test_without_axes_there_is_a_new_figure():
     from matplotlib import pyplot
 
-    made = dphmm.plot.hull(dphmm.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID))
+    made = dphmm.plot.hull(dphmm.sensitivity.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID))
     assert isinstance(made, Axes)
     pyplot.close(made.figure)
 
@@ -89,7 +136,7 @@ print('matplotlib' in sys.modules)
 def test_without_matplotlib_there_is_a_hint(monkeypatch):
     monkeypatch.setattr(figures, "find_spec", lambda name: None)
     with pytest.raises(InvalidInput, match=r"dphmm\[plot\]"):
-        dphmm.plot.hull(dphmm.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID))
+        dphmm.plot.hull(dphmm.sensitivity.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID))
 
 
 def test_a_long_title_has_as_many_lines_as_the_axes_need(ax):

@@ -25,7 +25,7 @@ def test_shares_of_a_population_have_their_intervals():
     plan = dphmm.ReleaseSession(model, policy, space, epsilon=2).plan
     rows = {"user": [f"u{i}" for i in range(90)], "step": 1, "z_0": [0.0, 2.0, 2.0] * 30, "epsilon": 2.0}
     table = pd.DataFrame(rows).assign(plan=plan.hash)
-    found = dphmm.population(table, model, policy, space)
+    found = dphmm.reconstruction.population(table, model, policy, space)
     figure = dphmm.plot.shares(found)
     ticks = {name: float(x) for x, name in re.findall(r'x="([\d.]+)"[^>]*>(\d+ %)<', str(figure.drawings[0]))}
     bars = re.findall(r'<rect class="label-1 sure-4" x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', str(figure.drawings[0]))

@@ -244,7 +244,7 @@ def hexagons(seed=3, resolution=8, m=60, at=(52.50, 13.35), spread=0.02):
     rng = np.random.default_rng(seed)
     lat = at[0] + rng.uniform(-spread, spread, m)
     lon = (at[1] + rng.uniform(-spread, spread, m) / math.cos(math.radians(at[0])) + 180) % 360 - 180
-    return dphmm.H3.covering(lat, lon, resolution)
+    return dphmm.states.H3.covering(lat, lon, resolution)
 
 
 def in_space(lat, lon):

@@ -19,7 +19,7 @@ def test_a_chosen_mechanism_is_on_the_lattice_it_was_chosen_for():
     second = dphmm.StateSpace(first.answers + 0.123)
     policy = dphmm.policy.complete(4)
     for space in (first, second):
-        mechanism = choose(dphmm.sensitivity_hull(policy, space), 1)
+        mechanism = choose(dphmm.sensitivity.sensitivity_hull(policy, space), 1)
         assert np.isfinite(mechanism.log_likelihood(space.answers[0], space.answers)).all()
 
 

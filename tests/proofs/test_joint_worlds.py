@@ -121,7 +121,7 @@ class World:
         support, self.plans = first_support(self.model, "before"), []
         for t in range(1, STEPS + 1):
             self.plans.append([(query, self._recorded(query, t, support)) for query in self.queries])
-            support = moved(self.model, support, t + 1)
+            support = moved(self.model, support)
         return self
 
     def _recorded(self, query, t, support):

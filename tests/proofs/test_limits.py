@@ -20,8 +20,8 @@ def test_rechecking_can_enlarge_the_hull_of_min_error():
     policy = dphmm.policy.from_edges([(0, 1)], 9)
 
     def area(recheck):
-        graph = dphmm.protectable_graph(policy, answers, method="min-error", recheck=recheck)
-        assert len(dphmm.exposed_states(graph, answers)) == 0
+        graph = dphmm.sensitivity.protectable_graph(policy, answers, method="min-error", recheck=recheck)
+        assert len(dphmm.sensitivity.exposed_states(graph, answers)) == 0
         return naive.area(naive.differences(graph.edges().tolist(), answers))
 
     assert (area(True), area(False)) == (26, 20)
@@ -67,7 +67,9 @@ def test_a_state_outside_the_support_is_its_surrogate_and_no_more():
 
 def test_floats_tell_the_answer():
     """knorm.md: f = 0 against f = 1. A small z that is no multiple of 2**-53 came from 0."""
-    mechanism = dphmm.mechanisms.KNorm(dphmm.sensitivity_hull(dphmm.policy.complete(2), np.array([[0], [1]])), 1)
+    mechanism = dphmm.mechanisms.KNorm(
+        dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(2), np.array([[0], [1]])), 1
+    )
     z = [mechanism.sample(np.full((20_000, 1), f), dphmm.ReplayBits(53))[:, 0] for f in (0.0, 1.0)]
     small = [x[np.abs(x) < 0.5] for x in z]
     multiples = [(x * 2.0**53 == np.rint(x * 2.0**53)).mean() for x in small]

@@ -258,7 +258,7 @@ def test_days_that_are_counted_in_steps_are_caught(first, times):
 
 def test_a_window_of_24_hours_holds_two_askings_of_a_plan_of_once_a_day_in_spring():
     """Noon to noon is 23 hours then: blocks of days are kept, and a window as long as a day is another promise."""
-    schedule = dphmm.Schedule(SequencePromise(1, per="1d", zone="Europe/Berlin"), 1, hours=["12:00"])
+    schedule = dphmm.accounting.Schedule(SequencePromise(1, per="1d", zone="Europe/Berlin"), 1, hours=["12:00"])
     placed = schedule.in_steps(3600, DAYS[23] - 24)
     t = np.arange(1, 73)
     asked = t[placed.may_ask(t)].tolist()

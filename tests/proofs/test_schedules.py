@@ -36,7 +36,7 @@ def scheduled(promise, at, spreads=(), looks=False):
     """
     world = line()
     named = {"hours": at} if isinstance(at[0], str) else {"at": at}
-    schedule = dphmm.Schedule(promise, 1, spreads=spreads, **named)
+    schedule = dphmm.accounting.Schedule(promise, 1, spreads=spreads, **named)
     everything = np.ones(4, dtype=bool)
     policy = dphmm.policy.from_edges([tuple(edge) for edge in world.edges], 4)
     space = dphmm.StateSpace(np.arange(4).reshape(-1, 1))

@@ -66,7 +66,7 @@ def test_truths_and_codes_follow_from_the_other_facts(members, named, doctored, 
     folder = doctored("grid", members)
     assert named in refused(folder, tmp_path)
     with pytest.raises(InvalidInput, match=named):
-        dphmm.read(folder / "released" / "released.parquet")
+        dphmm.audit.read(folder / "released" / "released.parquet")
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_replayable_noise_is_not_private(doctored, tmp_path):
     folder = doctored("grid", {"randomness.replayable_rows": 1})
     assert "private is False" in refused(folder, tmp_path)
     with pytest.raises(InvalidInput, match="private is False"):
-        dphmm.read(folder / "released" / "released.parquet")
+        dphmm.audit.read(folder / "released" / "released.parquet")
 
 
 @pytest.mark.parametrize("column", ["epsilon", "cost"])
@@ -142,7 +142,7 @@ def test_rows_that_the_ledger_calls_replayable_are_not_called_private(doctored, 
 
 def test_a_covered_distance_that_no_policy_confirms_is_not_told(doctored, world, tmp_path):
     """The statement names the hash of its policy alone, and a distance that nobody can check."""
-    ground = dphmm.load_model(world("grid") / "model.npz").space.on_the_ground(99_000.0)
+    ground = dphmm.storage.load_model(world("grid") / "model.npz").space.on_the_ground(99_000.0)
     far = {"covered_distance": {"metres": 99_000.0, "ground_metres": ground}}
     made = without_policy(doctored("grid", far | {"policy.parameters": None}), tmp_path / "page.html")
     said, told = (tmp_path / "page.html").read_text(), made.story.document()
@@ -258,7 +258,7 @@ def test_what_answers_tell_of_places_further_apart_is_of_every_plan(world, tmp_p
     pages = []
     for user in ("u1", "u2"):
         one = read(tmp_path, users=[user], progress=False, **chosen)
-        dphmm.write_report(tmp_path / f"{user}.html", one)
+        dphmm.report.write_report(tmp_path / f"{user}.html", one)
         pages.append(
             re.findall(
                 r"apart on the map one answer can multiply the odds by ([0-9,.]+)[;.]",
@@ -279,14 +279,14 @@ def test_a_step_has_the_policy_that_was_chosen_for_it_and_no_other(world, tmp_pa
     chosen = choosing.steps_of(tmp_path, dict.fromkeys(times, narrow))
     choosing.release(tmp_path, "released.parquet", step_choices=chosen)
     given = (tmp_path / "released.parquet", *public(tmp_path))
-    dphmm.read_report(*given, progress=False, step_choices=chosen)
+    dphmm.report.read_report(*given, progress=False, step_choices=chosen)
     place = tmp_path / "released.parquet.privacy.json"
     told = json.loads(place.read_text())
     (one,) = told["varied"]["chosen"]
     one["steps"] = [[one["steps"][0][0]] * 2]
     place.write_text(json.dumps(told))
     with pytest.raises(InvalidInput, match="got an answer drawn under plan"):
-        dphmm.read_report(*given, progress=False, step_choices=choosing.steps_of(tmp_path, {times[0]: narrow}))
+        dphmm.report.read_report(*given, progress=False, step_choices=choosing.steps_of(tmp_path, {times[0]: narrow}))
 
 
 def test_nobody_is_nearer_than_who_knows_the_cell(world, tmp_path):
@@ -303,7 +303,7 @@ def two_towns(folder):
     shares = np.zeros(space.n_states)
     shares[:4], shares[-4:] = 0.65 / 4, 0.35 / 4
     moves = np.tile(shares, (space.n_states, 1))
-    dphmm.save_model(dphmm.MarkovModel(shares, moves, space=space, start="at", step=3600), folder / "model.npz")
+    dphmm.storage.save_model(dphmm.MarkovModel(shares, moves, space=space, start="at", step=3600), folder / "model.npz")
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--covers", "500m")
     cells = np.random.default_rng(4).choice(space.n_states, (30, 6), p=shares)
     lat, lon = space.to_latlon(space.own_answers[cells])
@@ -323,7 +323,7 @@ def test_a_reader_guesses_the_place_that_is_near_and_not_the_mean_of_two_towns(t
     found = chosen(folder)
     model, policy = public(folder)
     rows = pq.read_table(folder / "released" / "released.parquet").to_pandas()
-    smoothed = dphmm.smooth(rows, model, policy, model.space, marginals=True, progress=False)
+    smoothed = dphmm.reconstruction.smooth(rows, model, policy, model.space, marginals=True, progress=False)
     marginals = np.stack(smoothed.marginals.to_numpy())
     there, points = places_of_states(model.space), model.space.own_answers
     means, medians = marginals @ points, nearest_to_all(marginals.T, points)
@@ -336,7 +336,9 @@ def test_a_reader_guesses_the_place_that_is_near_and_not_the_mean_of_two_towns(t
     assert best < 0.85 * mean
     assert found.found.error == pytest.approx(best, rel=0.01)
     assert found.found.error == pytest.approx(np.mean([person.spread.mean() for person in found.persons]))
-    measured = dphmm.read_report(folder / "released" / "released.parquet", model, policy, truth=folder / "walks.csv")
+    measured = dphmm.report.read_report(
+        folder / "released" / "released.parquet", model, policy, truth=folder / "walks.csv"
+    )
     places = measured.truth.places
     by_median, by_mean = (float(model.space.distances(each, places).mean()) for each in (medians, means))
     assert measured.truth.mean == pytest.approx(by_median, rel=0.03) and by_median < 0.85 * by_mean
@@ -348,8 +350,8 @@ def test_of_people_who_are_easier_to_find_figures_are_of_the_file(tmp_path):
     space = dphmm.StateSpace([0, *range(60, 80)])
     moves = 0.98 * np.eye(21) + 0.02 / 21
     model = dphmm.MarkovModel(np.full(21, 1 / 21), moves, space=space, step=3600)
-    dphmm.save_model(model, tmp_path / "model.npz")
-    dphmm.save_policy(dphmm.policy.complete(21), tmp_path / "policy.json", space)
+    dphmm.storage.save_model(model, tmp_path / "model.npz")
+    dphmm.storage.save_policy(dphmm.policy.complete(21), tmp_path / "policy.json", space)
     rows = [[f"u{user}", f"2024-05-06T{hour:02d}:00:00Z", 0] for user in range(4) for hour in range(24)]
     write_rows(tmp_path / "walks.csv", ["user", "t", "state"], rows)
     found = chosen(released(tmp_path, "--path-epsilon", 72, "--per", "1d", epsilon=None, smoothed=False))
@@ -374,8 +376,8 @@ def test_who_stays_is_told_of_where_people_are_when_blocks_of_the_file_begin(tmp
     space = dphmm.StateSpace(answers, [f"{p}:{at}" for p, at in zip(phase, answers, strict=True)])
     begin = np.where(phase == 0, 0.5, 1e-9)
     model = dphmm.MarkovModel(begin / begin.sum(), moves, space=space, start="at")
-    dphmm.save_model(model, tmp_path / "model.npz")
-    dphmm.save_policy(dphmm.policy.complete(len(phase)), tmp_path / "policy.json", space)
+    dphmm.storage.save_model(model, tmp_path / "model.npz")
+    dphmm.storage.save_policy(dphmm.policy.complete(len(phase)), tmp_path / "policy.json", space)
     late = [1, *range(4000 * length + 1, 4010 * length + 1)]
     rows = [[user, step, space.names[step % 7]] for user in ("ann", "ben") for step in late]
     write_rows(tmp_path / "walks.csv", ["user", "step", "state"], rows)
@@ -423,8 +425,8 @@ def test_who_stays_is_told_as_blocks_of_the_file_are_planned(begin, moves, answe
         begin = 0.999_999 * begin + 1e-6 / len(begin)
     model = dphmm.MarkovModel(begin / begin.sum(), moves, space=space, start="at")
     policy, promise = dphmm.policy.complete(len(begin)), dphmm.SequencePromise(2, per=24)
-    dphmm.save_model(model, tmp_path / "model.npz")
-    dphmm.save_policy(policy, tmp_path / "policy.json", space)
+    dphmm.storage.save_model(model, tmp_path / "model.npz")
+    dphmm.storage.save_policy(policy, tmp_path / "policy.json", space)
     rows = [[user, step, answers[step % 2]] for user in ("ann", "ben") for step in (1, *range(2401, 2425))]
     write_rows(tmp_path / "walks.csv", ["user", "step", "state"], rows)
     run("plan", tmp_path / "model.npz", "--policy", tmp_path / "policy.json", "--path-epsilon", 2, "--per", 24,
@@ -457,8 +459,8 @@ def test_who_stays_is_not_told_of_other_beginnings_where_plans_hang_on_beliefs(b
     space, n = dphmm.StateSpace(answers), len(answers)
     law = 0.999_999 * np.array(begin) + 1e-6 / n
     model = dphmm.MarkovModel(law / law.sum(), moves, space=space, start="at")
-    dphmm.save_model(model, tmp_path / "model.npz")
-    dphmm.save_policy(dphmm.policy.complete(n), tmp_path / "policy.json", space)
+    dphmm.storage.save_model(model, tmp_path / "model.npz")
+    dphmm.storage.save_policy(dphmm.policy.complete(n), tmp_path / "policy.json", space)
     for steps, told in (((1, *range(2401, 2425)), False), (range(1, 25), True)):
         write_rows(
             tmp_path / "walks.csv", ["user", "step", "state"], [["ann", step, answers[step % 2]] for step in steps]
@@ -479,8 +481,8 @@ def test_without_times_blocks_of_a_clock_may_begin_at_any_step(tmp_path):
     begin = np.array([0.5, 0.5, 1e-9, 1e-9, 1e-9])
     space = dphmm.StateSpace([-1000, 1000, -1, 0, 1])
     model = dphmm.MarkovModel(begin / begin.sum(), moves + 1e-12, space=space, start="at", step=43_200)
-    dphmm.save_model(model, folder / "model.npz")
-    dphmm.save_policy(dphmm.policy.complete(5), folder / "policy.json", space)
+    dphmm.storage.save_model(model, folder / "model.npz")
+    dphmm.storage.save_policy(dphmm.policy.complete(5), folder / "policy.json", space)
     for day in range(1, 12):
         rows += [["ann", f"2024-05-{day:02d}T12:00:00Z", 1000], ["ann", f"2024-05-{day + 1:02d}T00:00:00Z", 0]]
     write_rows(folder / "walks.csv", ["user", "t", "state"], rows)
@@ -501,8 +503,8 @@ def test_an_answer_that_surprises_leaves_more_open_than_there_was(tmp_path):
     """
     space = dphmm.StateSpace.labels(["home", "away"])
     model = dphmm.MarkovModel([0.7, 0.3], [[0.7, 0.3], [0.7, 0.3]], space=space, start="at")
-    dphmm.save_model(model, tmp_path / "model.npz")
-    dphmm.save_policy(dphmm.policy.complete(2), tmp_path / "policy.json", space)
+    dphmm.storage.save_model(model, tmp_path / "model.npz")
+    dphmm.storage.save_policy(dphmm.policy.complete(2), tmp_path / "policy.json", space)
     write_rows(tmp_path / "walks.csv", ["user", "step", "state"], [[f"u{user}", 1, "away"] for user in range(40)])
     every = chosen(released(tmp_path, epsilon=1, smoothed=False))
     away = every.rows.z[:, 0] == 1
@@ -531,7 +533,7 @@ def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
     initial = np.zeros(space.n_states)
     initial[middle] = 1 / len(middle)
     model = dphmm.MarkovModel(initial, moves, space=space, start="at", step=3600)
-    dphmm.save_model(model, tmp_path / "model.npz")
+    dphmm.storage.save_model(model, tmp_path / "model.npz")
     run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json")
     rng, rows = np.random.default_rng(3), []
     for user in range(12):
@@ -561,7 +563,7 @@ def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
 
 def test_a_table_is_no_released_file_with_a_statement_beside_it(world):
     with pytest.raises(InvalidInput, match="released: got a DataFrame; expected the path of a released file"):
-        dphmm.read_report(pd.DataFrame({"user": ["u1"]}), dphmm.load_model(world("grid") / "model.npz"))
+        dphmm.report.read_report(pd.DataFrame({"user": ["u1"]}), dphmm.storage.load_model(world("grid") / "model.npz"))
 
 
 def travellers(folder):
@@ -569,7 +571,7 @@ def travellers(folder):
     grid = dphmm.Grid.from_bounds(10.0, 50.0, 10.0 + 20 * 0.0139, 50.0 + 20 * 0.0089, 1000.0)
     n, rng, rows = grid.n_states, np.random.default_rng(6), []
     moves = np.full((n, n), 1 / n)
-    dphmm.save_model(dphmm.MarkovModel(np.full(n, 1 / n), moves, space=grid), folder / "model.npz")
+    dphmm.storage.save_model(dphmm.MarkovModel(np.full(n, 1 / n), moves, space=grid), folder / "model.npz")
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "1.5km")
     for user in range(30):
         begin, end = rng.uniform(0.05, 0.95, (2, 2))

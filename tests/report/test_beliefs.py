@@ -87,7 +87,7 @@ def test_the_outline_has_the_sides_of_one_cell_alone():
 
 
 def test_hexagons_share_sides_too():
-    space = dphmm.H3.covering(*np.meshgrid(np.linspace(50, 50.03, 8), np.linspace(10, 10.05, 8)), resolution=8)
+    space = dphmm.states.H3.covering(*np.meshgrid(np.linspace(50, 50.03, 8), np.linspace(10, 10.05, 8)), resolution=8)
     cells = Cells.of_space(space)
     whole = cells.outline(np.arange(len(cells)))
     alone = sum(len(cells.outline(np.array([cell]))) for cell in range(len(cells)))
@@ -101,7 +101,9 @@ def test_zones_are_drawn_with_their_outlines():
     islands = shapely.MultiPolygon([shapely.box(10.2, 50, 10.22, 50.02), shapely.box(10.2, 50.05, 10.21, 50.06)])
     turn = np.linspace(0, 2 * np.pi, 60_000, endpoint=False)
     coast = shapely.Polygon(np.column_stack([10.4 + 0.05 * np.cos(turn), 50.05 + 0.05 * np.sin(turn)]))
-    zones = dphmm.Zones(["ring", "middle", "islands", "coast"], [whole.difference(middle), middle, islands, coast])
+    zones = dphmm.states.Zones(
+        ["ring", "middle", "islands", "coast"], [whole.difference(middle), middle, islands, coast]
+    )
     cells = Cells.of_space(zones)
     assert sum(map(len, cells.rings)) < 1_000
     there = zones.draw(np.repeat(np.arange(4), 300), np.random.default_rng(2)).reshape(4, 300, 2)
@@ -122,7 +124,7 @@ def test_more_islands_than_corners_are_drawn_all_the_same(monkeypatch):
     shapely = pytest.importorskip("shapely")
     monkeypatch.setattr("dphmm.states.zones._MOST_CORNERS", 10)
     islands = shapely.MultiPolygon([shapely.box(10 + k, 50, 10.5 + k, 50.5) for k in range(8)])
-    zones = dphmm.Zones(["islands", "other"], [islands, shapely.box(10, 51, 11, 52)])
+    zones = dphmm.states.Zones(["islands", "other"], [islands, shapely.box(10, 51, 11, 52)])
     assert len(Cells.of_space(zones).outline(np.array([0]))) >= 8 * 3
 
 
@@ -164,14 +166,14 @@ def test_all_zones_are_under_every_map(tmp_path):
     from report.worlds import released
 
     ring = shapely.box(10, 50, 10.03, 50.03).difference(shapely.box(10.01, 50.01, 10.02, 50.02))
-    zones = dphmm.Zones(["ring", "far"], [ring, shapely.box(10.2, 50, 10.21, 50.01)])
+    zones = dphmm.states.Zones(["ring", "far"], [ring, shapely.box(10.2, 50, 10.21, 50.01)])
     model = dphmm.MarkovModel([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], space=zones)
-    dphmm.save_model(model, tmp_path / "model.npz")
+    dphmm.storage.save_model(model, tmp_path / "model.npz")
     policy = dphmm.policy.complete(2)
-    dphmm.save_policy(policy, tmp_path / "policy.json", zones)
+    dphmm.storage.save_policy(policy, tmp_path / "policy.json", zones)
     write_rows(tmp_path / "walks.csv", ["user", "step", "state"], [["ann", 1, "ring"], ["ann", 2, "ring"]])
     released(tmp_path, smoothed=False)
-    found = dphmm.read_report(tmp_path / "released" / "released.parquet", model, policy)
+    found = dphmm.report.read_report(tmp_path / "released" / "released.parquet", model, policy)
     assert found.cells.rings == zones.rings
     drawn = str(maps.shapes_below(found))
     assert drawn.count('class="zone"') == 2 and drawn.count("M") == 8 + 4

@@ -332,8 +332,8 @@ def test_the_key_says_what_lies_beyond(browser, page):
             beyond = any(not 12 <= value <= 488 for place in places for value in place)
             assert tab.ask(told.format("outlying")) is beyond
             seen.add(beyond)
-    table, space = pq.read_table(page("delta").parent / "released" / "released.parquet").to_pandas(), dphmm.load_model(
-        page("delta").parent / "model.npz").space  # fmt: skip
+    table = pq.read_table(page("delta").parent / "released" / "released.parquet").to_pandas()
+    space = dphmm.storage.load_model(page("delta").parent / "model.npz").space
     cells = Cells.of_space(space)
     answers = table[["z_0", "z_1"]].dropna().to_numpy()
     framed = bool(((answers < cells.low) | (answers > cells.high)).any())
@@ -361,13 +361,13 @@ def shapes(tab, style):
 
 @pytest.mark.parametrize("name", ["grid", "hexagons", "planned", "delta"])
 def test_what_is_drawn_is_the_library_s_belief(name, browser, page):
-    """At every step of everybody: as many cells of each shade as marginals of `dphmm.smooth` give; how wide at most."""
+    """At every step of everybody: as many cells of each shade as marginals of `smooth` give; how wide at most."""
     folder, tab = page(name).parent, browser.open(page(name))
-    model = dphmm.load_model(folder / "model.npz")
-    policy = dphmm.load_policy(folder / "policy.json", model=model)
+    model = dphmm.storage.load_model(folder / "model.npz")
+    policy = dphmm.storage.load_policy(folder / "policy.json", model=model)
     table = pq.read_table(folder / "released" / "released.parquet").to_pandas()
-    options = {"constraint": dphmm.DeltaSet(0.2)} if name == "delta" else {}
-    smoothed = dphmm.smooth(table, model, policy, model.space, marginals=True, progress=False, **options)
+    options = {"constraint": dphmm.policy.DeltaSet(0.2)} if name == "delta" else {}
+    smoothed = dphmm.reconstruction.smooth(table, model, policy, model.space, marginals=True, progress=False, **options)
     cells = Cells.of_space(model.space)
     for person, user in enumerate(table.user.drop_duplicates()):
         rows = np.flatnonzero(smoothed.user == user)
@@ -395,7 +395,7 @@ def test_the_truth_and_the_error_are_those_of_the_file(browser, page):
     assert off.endswith(" m") and told(tab).endswith(f", answer; a reader is {off[:-2]}\u00a0m off")
     assert tab.ask("document.querySelectorAll('#map .ring').length") == 1
     # What is told to be so far off is the estimate that is drawn: metres of the map, to a hundredth of the distance.
-    scale = data["cells"]["side"] / dphmm.load_model(folder / "model.npz").space.unmerged.cell
+    scale = data["cells"]["side"] / dphmm.storage.load_model(folder / "model.npz").space.unmerged.cell
     for person in data["people"]:
         apart = np.subtract(person["guess"], person["truth"]).reshape(-1, 2)
         told_off = [float(text.removesuffix(" m").replace(",", "")) for text in person["off"]]
@@ -406,8 +406,8 @@ def test_the_truth_and_the_error_are_those_of_the_file(browser, page):
 def test_the_set_of_a_place_is_chosen_with_keys_and_clicks(browser, page):
     """What is drawn as joined is the policy's own neighbours."""
     folder, tab = page("grid").parent, browser.open(page("grid"))
-    model = dphmm.load_model(folder / "model.npz")
-    policy, cells = dphmm.load_policy(folder / "policy.json", model=model), Cells.of_space(model.space)
+    model = dphmm.storage.load_model(folder / "model.npz")
+    policy, cells = dphmm.storage.load_policy(folder / "policy.json", model=model), Cells.of_space(model.space)
     data = tab.ask("JSON.parse(document.getElementById('data').textContent)")
     for state in range(model.space.n_states):
         cell = int(cells.of[state])

@@ -28,7 +28,7 @@ def sequences(folder):
     names, rng = ("a", "b", "c"), np.random.default_rng(4)
     space = dphmm.StateSpace.labels(names)
     moves = 0.8 * np.eye(3) + 0.2 / 3
-    dphmm.save_model(dphmm.MarkovModel(np.full(3, 1 / 3), moves, space=space), folder / "model.npz")
+    dphmm.storage.save_model(dphmm.MarkovModel(np.full(3, 1 / 3), moves, space=space), folder / "model.npz")
     run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
     rows = []
     for user in range(12):
@@ -51,7 +51,7 @@ def test_steps_that_come_once_are_not_drawn_over_one_another(planned, tmp_path):
     )
     found = read(folder)
     rows = pq.read_table(folder / "released" / "released.parquet").to_pandas()
-    decoded = dphmm.smooth(rows, *public(folder), found.space, progress=False)
+    decoded = dphmm.reconstruction.smooth(rows, *public(folder), found.space, progress=False)
     due = (1 - decoded.probability).groupby(decoded.step).mean()
     over = OverSteps(found)
     steps, ticks = over.drawn
@@ -93,7 +93,7 @@ def test_steps_of_seven_hours_are_drawn_from_the_first(tmp_path):
     """They make no day, so each comes once: step 1 is the first row, whatever the time."""
     space = dphmm.StateSpace.labels(["a", "b", "c"])
     model = dphmm.MarkovModel([0.9, 0.05, 0.05], 0.8 * np.eye(3) + 0.2 / 3, space=space, start="at", step=25_200)
-    dphmm.save_model(model, tmp_path / "model.npz")
+    dphmm.storage.save_model(model, tmp_path / "model.npz")
     run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json")
     begin, rows = pd.Timestamp("2024-05-06T07:00Z"), []
     begin -= pd.Timedelta(begin.timestamp() % 25_200, "s")

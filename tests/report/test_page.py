@@ -370,9 +370,9 @@ def test_a_release_that_nobody_was_asked_for_says_so(tmp_path):
     public = ("--model", folder / "model.npz", "--policy", folder / "policy.json")
     promise = dphmm.SequencePromise(1, per="1h")
     model, policy = world_of(folder)
-    plan = dphmm.plan(model, policy, model.space, promise, epsilon=1, people=5)
+    plan = dphmm.choose.plan(model, policy, model.space, promise, epsilon=1, people=5)
     assert plan.schedule.at[0] > 3
-    dphmm.save_plan(plan, folder / "plan.json")
+    dphmm.choose.save_plan(plan, folder / "plan.json")
     run("release", folder / "walks.csv", *public, "--plan", folder / "plan.json", "-o", folder / "released",
         "--format", "parquet", "--ledger", folder / "ledger.db", "--no-check", code=3)  # fmt: skip
     said = _Reader(made(folder)).said

@@ -39,8 +39,8 @@ def of_names(folder, rows, *options):
 def of_one_answer(folder, answer, rows=3):
     """Two states that are answered alike: every answer is the same constant."""
     space = dphmm.StateSpace([answer, answer], ["a", "b"], pitch=np.ones(len(answer)))
-    dphmm.save_model(dphmm.MarkovModel([0.5, 0.5], np.full((2, 2), 0.5), space=space), folder / "model.npz")
-    dphmm.save_policy(dphmm.policy.complete(2), folder / "policy.json", space)
+    dphmm.storage.save_model(dphmm.MarkovModel([0.5, 0.5], np.full((2, 2), 0.5), space=space), folder / "model.npz")
+    dphmm.storage.save_policy(dphmm.policy.complete(2), folder / "policy.json", space)
     write_rows(folder / "walks.csv", ["user", "state"], [["u", "a"]] * rows)
     return released(folder)
 

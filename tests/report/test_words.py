@@ -61,7 +61,7 @@ def noon(tmp_path_factory):
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "1.5km")
     public = (folder / "model.npz", "--policy", folder / "policy.json", "--people", 20)
     run("plan", *public, "--path-epsilon", 6, "--per", "1d", "--epsilon", 6, "-o", folder / "plan.json")
-    space = dphmm.load_model(folder / "model.npz").space
+    space = dphmm.storage.load_model(folder / "model.npz").space
     lat, lon = space.to_latlon(space.answers)
     hours = [(f"2024-05-{6 + day:02d}T{hour:02d}:00:00Z") for day in range(DAYS) for hour in range(24)]
     rows = [[f"u{home}", hour, lat[home], lon[home]] for home in (0, 5, 7, 14) for hour in hours]
@@ -122,13 +122,13 @@ def test_of_people_who_begin_where_it_is_known_nothing_is_expected(noon, tmp_pat
         shutil.copy(noon / name, tmp_path / name)
     if (noon / "model.npz.people").exists():
         shutil.copy(noon / "model.npz.people", tmp_path / "model.npz.people")
-    space = dphmm.load_model(noon / "model.npz").space
+    space = dphmm.storage.load_model(noon / "model.npz").space
     model, policy, _ = choosing.public(tmp_path)
     begin = {"initials": {f"u{home}": home for home in (0, 5, 7, 14)}}
     schedule = read_plan(tmp_path / "plan.json", model, policy, space).schedule
     choosing.release(tmp_path, "released.parquet", epsilon=None, schedule=schedule, **begin)
-    made = dphmm.read_report(tmp_path / "released.parquet", model, policy, progress=False, **begin)
-    dphmm.write_report(tmp_path / "page.html", made)
+    made = dphmm.report.read_report(tmp_path / "released.parquet", model, policy, progress=False, **begin)
+    dphmm.report.write_report(tmp_path / "page.html", made)
     told = made.story.document()
     assert told["found"]["stays"]["found"] == [] and told["guaranteed"]["only_possible"] is True
     assert told["verdict"]["rules"] == ["stays unknown", "blurs"]
@@ -497,8 +497,8 @@ def test_a_model_learned_with_replayable_noise_is_not_called_private(noon):
 def test_answers_of_windows_are_counted_in_windows(tmp_path):
     """Twelve answers in all are not twelve in any four steps."""
     model = dphmm.MarkovModel([0.25] * 4, np.full((4, 4), 0.25), space=dphmm.StateSpace([0, 1, 2, 3]))
-    dphmm.save_model(model, tmp_path / "model.npz")
-    dphmm.save_policy(dphmm.policy.complete(4), tmp_path / "policy.json", space=model.space)
+    dphmm.storage.save_model(model, tmp_path / "model.npz")
+    dphmm.storage.save_policy(dphmm.policy.complete(4), tmp_path / "policy.json", space=model.space)
     write_rows(tmp_path / "walks.csv", ["user", "step", "state"], [["anna", step, step % 4] for step in range(1, 13)])
     folder = released(tmp_path, "--path-epsilon", 4, "--window", 4, epsilon=None)
     made = read(folder)
@@ -513,7 +513,7 @@ def test_the_page_says_how_many_stayed(kind, told, noon, tmp_path):
     """As many as were followed: of a paced schedule no more than there are invented people."""
     own = read(noon)
     promise, spreads = own.schedule.promise, (0.0,) if kind == "paced" else ()
-    schedule = dphmm.Schedule(promise, own.schedule.exact, [13], spreads)
+    schedule = dphmm.accounting.Schedule(promise, own.schedule.exact, [13], spreads)
     world = World(own.made.model, own.made.policy, own.made.space, promise, kind, people=12)
     made = assembling.prospects_in(world, schedule, scheduled=False)
     assert (made.people, made.stayers) == (12, told)

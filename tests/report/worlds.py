@@ -87,7 +87,7 @@ def delta(folder: Path) -> Path:
 def components(folder: Path) -> Path:
     """Two groups of cells that need not be hidden among each other, two groups of the policy."""
     fitted(folder, ["u1"])
-    names = dphmm.load_model(folder / "model.npz").space.names
+    names = dphmm.storage.load_model(folder / "model.npz").space.names
     write_rows(folder / "labels.csv", ["state", "label"], [[n, "west" if n[1] in "01" else "east"] for n in names])
     labels = ("--labels", folder / "labels.csv")
     run("policy", "categorical", folder / "model.npz", "-o", folder / "policy.json", *labels)
@@ -212,8 +212,8 @@ def report(folder: Path, out: Path, *options: object, ledger: bool = False, code
 
 def public(folder: Path) -> tuple[Any, Any]:
     """The model and the policy of a world."""
-    model = dphmm.load_model(folder / "model.npz")
-    return model, dphmm.load_policy(folder / "policy.json", model=model)
+    model = dphmm.storage.load_model(folder / "model.npz")
+    return model, dphmm.storage.load_policy(folder / "policy.json", model=model)
 
 
 def without_policy(folder: Path, out: Path) -> Any:
@@ -226,7 +226,7 @@ def without_policy(folder: Path, out: Path) -> Any:
 def plan_of(folder: Path) -> Any:
     """The plan that a world was released by."""
     model, policy = public(folder)
-    return dphmm.read_plan(folder / "plan.json", model, policy, model.space)
+    return dphmm.choose.read_plan(folder / "plan.json", model, policy, model.space)
 
 
 def read(folder: Path, **options: Any) -> Any:
@@ -248,7 +248,7 @@ def wide(folder: Path) -> Path:
     moves = sparse.csr_array(moves.multiply(1 / moves.sum(axis=1)[:, None]))
     initial = np.zeros(n)
     initial[n // 2 + across // 2] = 1
-    dphmm.save_model(dphmm.MarkovModel(initial, moves, space=grid), folder / "model.npz")
+    dphmm.storage.save_model(dphmm.MarkovModel(initial, moves, space=grid), folder / "model.npz")
     lat, lon = grid.to_latlon(grid.answers[n // 2 + across // 2 + np.arange(6)])
     pd.DataFrame({"user": "u1", "step": np.arange(6), "lat": lat, "lon": lon}).to_csv(folder / "walks.csv", index=False)
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "500m")

@@ -181,7 +181,7 @@ def _many(bits, **options):
 
 
 def _hmm(bits, method="ngrams", **options):
-    hmm = dphmm.CategoricalHMM(2, n_features=3, random_state=0)
+    hmm = dphmm.markov.CategoricalHMM(2, n_features=3, random_state=0)
     fitted = hmm.fit_private(
         np.array([[0], [1], [2]]), [3], epsilon=1, max_length=3, method=method, bits=bits, **options
     )

@@ -65,7 +65,7 @@ def test_a_joggled_proposal_still_covers_every_difference(d, seed, monkeypatch):
     monkeypatch.setattr(scipy.spatial, "ConvexHull", joggled)
     rng = np.random.default_rng(seed)
     answers = rng.integers(-(10**6), 10**6, (9, 1)) * rng.integers(1, 5, d) + rng.integers(-1, 2, (9, d))
-    hull = dphmm.sensitivity_hull(dphmm.policy.complete(9), answers)
+    hull = dphmm.sensitivity.sensitivity_hull(dphmm.policy.complete(9), answers)
     assert told
     assert hull.rank == d
     assert hull.certify((answers[:, None] - answers[None]).reshape(-1, d))
@@ -112,3 +112,16 @@ def test_determinant_and_solve(matrix):
     if x is not None:
         for i in range(k):
             assert sum((x[j] * matrix[j][i] for j in range(k)), Fraction(0)) == target[i]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("longest", [3, 10**3, 10**6, 10**9])
+def test_many_determinants_are_each_by_itself(k, longest):
+    """Rounded floats where their error is bounded, integers elsewhere: equal numbers, singular matrices among them."""
+    rng = np.random.default_rng(k)
+    matrices = rng.integers(-longest, longest + 1, (60, k, k))
+    if k > 1:
+        matrices[:20, 0] = matrices[:20, 1] * 2
+        matrices[20:40, 0] = matrices[20:40, 1] + (rng.random((20, k)) < 0.5)
+    assert exact_hull.determinants(matrices) == [exact_hull.determinant(matrix) for matrix in matrices.tolist()]
+    assert exact_hull.determinants(matrices[:0]) == []

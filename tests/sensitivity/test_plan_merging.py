@@ -108,7 +108,7 @@ def test_the_error_that_auto_weighs_is_that_of_its_definition():
         for name in ("nearest", "merge", "auto"):
             try:
                 plan = planner(name, answers, edges, weights).plan(support, support)
-            except dphmm.DphmmError:
+            except dphmm.errors.DphmmError:
                 errors[name] = None
                 continue
             share = np.where(support, weights, 0) if weights[support].any() else support
@@ -212,7 +212,7 @@ def test_three_queries_of_one_step_keep_every_pair():
             plan = session.plan
             try:
                 session.release(0)
-            except dphmm.DphmmError:
+            except dphmm.errors.DphmmError:
                 break
             plans.append(plan)
         if len(plans) < 3 or any(plan.constant for plan in plans):

@@ -240,7 +240,7 @@ def test_beliefs_that_are_moved_together_have_the_bits_of_those_moved_alone(rows
     assert block.plans[0].hash == block.plans[1].hash
     places = np.flatnonzero([plan is not None for plan in block.plans])
     z = rng.integers(0, 4, (len(places), 2))
-    moved = block.move(places, z, world.model)
+    moved = block.move(places, z, world.model, np.ones(len(places), dtype=np.int64))
     assert len(places) > rows / 2 and not np.array_equal(moved.posterior[0], moved.posterior[1])
     for at, place in enumerate(places.tolist()):
         (now, then), before = moved.beliefs(at), Position(1, priors[place])

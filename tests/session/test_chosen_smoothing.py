@@ -69,8 +69,11 @@ def brute(user, rows, first):
 def test_smoothing_and_odds_are_those_of_all_paths():
     frame = released()
     given = {"step_choices": CHOICES, "initials": INITIALS}
-    smoothed = dphmm.smooth(frame, MODEL, POLICY, SPACE, 1, marginals=True, progress=False, **given)
-    odds = {one.subject: one for one in dphmm.event_odds(frame, MODEL, POLICY, SPACE, [3, 4], 2, 2, 1, **given)}
+    smoothed = dphmm.reconstruction.smooth(frame, MODEL, POLICY, SPACE, 1, marginals=True, progress=False, **given)
+    odds = {
+        one.subject: one
+        for one in dphmm.reconstruction.event_odds(frame, MODEL, POLICY, SPACE, [3, 4], 2, 2, 1, **given)
+    }
     for user, first in (("u", 3), ("v", 4)):
         rows = frame[frame.user == user]
         expected, prior, posterior = brute(user, rows, first)
@@ -87,11 +90,11 @@ def test_the_same_choices_are_needed_to_read_it(way):
     frame = released(**WAYS[way])
     public = (MODEL, POLICY, SPACE, 1)
     given = {"step_choices": CHOICES, "initials": INITIALS, "progress": False, **WAYS[way]}
-    whole = dphmm.smooth(frame, *public, **given)
+    whole = dphmm.reconstruction.smooth(frame, *public, **given)
     assert len(whole) == len(ROWS)
     # The numbers of steps are not in the table: only what was chosen for some of them matters.
     moved = {step + 100: chosen for step, chosen in CHOICES.items()}
-    assert dphmm.smooth(frame, *public, **{**given, "step_choices": moved}).equals(whole)
+    assert dphmm.reconstruction.smooth(frame, *public, **{**given, "step_choices": moved}).equals(whole)
     for other in (
         {"step_choices": {}},
         {"step_choices": {4: CHOICES[4], 5: CHOICES[5]}},
@@ -99,7 +102,7 @@ def test_the_same_choices_are_needed_to_read_it(way):
         {"initials": {"v": "a"}},
     ):
         with pytest.raises(InvalidInput, match="an answer drawn under plan"):
-            dphmm.smooth(frame, *public, **{**given, **other})
+            dphmm.reconstruction.smooth(frame, *public, **{**given, **other})
 
 
 @pytest.mark.parametrize("way", WAYS)

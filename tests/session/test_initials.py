@@ -21,7 +21,7 @@ MOVES = 0.5 * np.eye(N) + 0.25 * np.eye(N, k=1) + 0.25 * np.eye(N, k=-1)
 MOVES /= MOVES.sum(axis=1, keepdims=True)
 MODEL = dphmm.MarkovModel(np.full(N, 1 / N), MOVES)
 POLICY = dphmm.policy.radius(SPACE, 2)
-RULES = ["support", dphmm.DeltaSet("0.1")]
+RULES = ["support", dphmm.policy.DeltaSet("0.1")]
 HALVES = [0.5, 0, 0, 0, 0, 0, 0.5]
 #: Where each user is known to begin; "w" as the model says.
 INITIALS = {"u": "c", "v": 5, "x": "c", "y": HALVES}

@@ -92,11 +92,11 @@ def test_a_joint_belief_is_a_sum_over_all_paths(policy):
     ledger, spaces, _ = world(policy)
     seen = likelihoods(ledger, spaces, policy)
     for last in range(1, 5):
-        belief = dphmm.joint_belief(ledger, "a", model(spaces["what"]), POLICIES[policy], spaces, t=last)
+        belief = dphmm.session.joint_belief(ledger, "a", model(spaces["what"]), POLICIES[policy], spaces, t=last)
         assert belief.probability == pytest.approx(marginal(weights(seen, last), last), rel=1e-9)
-    whole = dphmm.joint_belief(ledger, "a", model(spaces["what"]), POLICIES[policy], spaces)
+    whole = dphmm.session.joint_belief(ledger, "a", model(spaces["what"]), POLICIES[policy], spaces)
     assert whole.probability == pytest.approx(marginal(weights(seen, 4), 4), rel=1e-9)
-    later = dphmm.joint_belief(ledger, "a", model(spaces["what"]), POLICIES[policy], spaces, t=6)
+    later = dphmm.session.joint_belief(ledger, "a", model(spaces["what"]), POLICIES[policy], spaces, t=6)
     assert later.probability == pytest.approx(whole.probability @ MATRIX @ MATRIX, rel=1e-9)
 
 
@@ -107,8 +107,8 @@ def test_joint_smoothing_is_a_sum_over_all_paths_whichever_file_comes_first(poli
     second = "what" if first == "where" else "where"
     found = weights(likelihoods(ledger, spaces, policy), 4)
     public = (model(spaces[first]), POLICIES[policy], spaces[first])
-    choices = {"beside": [dphmm.OtherQuery(tables[second], space=spaces[second])], "progress": False}
-    smoothed = dphmm.smooth(tables[first], *public, path=True, marginals=True, **choices)
+    choices = {"beside": [dphmm.reconstruction.OtherQuery(tables[second], space=spaces[second])], "progress": False}
+    smoothed = dphmm.reconstruction.smooth(tables[first], *public, path=True, marginals=True, **choices)
     likeliest = max(found, key=found.get)
     assert smoothed.step.tolist() == tables[first].step.tolist()
     for row in smoothed.itertuples():
@@ -124,9 +124,9 @@ def test_odds_and_path_losses_count_all_queries(policy):
     found = weights(likelihoods(ledger, spaces, policy), 4)
     space = spaces["where"]
     given = (tables["where"], model(space), POLICIES[policy], space)
-    other = dphmm.OtherQuery(tables["what"], space=spaces["what"])
-    (both,) = dphmm.event_odds(*given, [1, 2], 2, 3, beside=[other])
-    (alone,) = dphmm.event_odds(*given, [1, 2], 2, 3)
+    other = dphmm.reconstruction.OtherQuery(tables["what"], space=spaces["what"])
+    (both,) = dphmm.reconstruction.event_odds(*given, [1, 2], 2, 3, beside=[other])
+    (alone,) = dphmm.reconstruction.event_odds(*given, [1, 2], 2, 3)
     happened = sum(weight for path, weight in found.items() if {path[1], path[2]} & {1, 2}) / sum(found.values())
     assert both.posterior.probability == pytest.approx(happened, rel=1e-9)
     assert (both.answers, alone.answers) == (5, 3) and both.cost > alone.cost
@@ -138,7 +138,9 @@ def test_odds_and_path_losses_count_all_queries(policy):
     }
     smoothers = {query: Smoother(setting) for query, setting in settings.items()}
     rows = {query: released_rows(tables[query], spaces[query]) for query in tables}
-    told = {query: published_of(rows[query], "a", np.arange(len(tables[query]))) for query in tables}
+    told = {
+        query: published_of(rows[query], "a", np.arange(len(tables[query])), model(spaces[query])) for query in tables
+    }
     seen = likelihoods(ledger, spaces, policy)
     for one, two in itertools.islice(itertools.combinations(itertools.product(range(4), repeat=4), 2), 0, None, 977):
         paths = np.array(one), np.array(two)
@@ -152,9 +154,11 @@ def test_a_query_alone_is_smoothed_as_ever():
     _, spaces, tables = world("complete")
     space = spaces["where"]
     given = (tables["where"], model(space), POLICIES["complete"], space)
-    alone = dphmm.smooth(*given, progress=False)
+    alone = dphmm.reconstruction.smooth(*given, progress=False)
     nobody = tables["what"].assign(user="somebody else")
-    beside = dphmm.smooth(*given, beside=[dphmm.OtherQuery(nobody, space=spaces["what"])], progress=False)
+    beside = dphmm.reconstruction.smooth(
+        *given, beside=[dphmm.reconstruction.OtherQuery(nobody, space=spaces["what"])], progress=False
+    )
     assert alone.equals(beside)
 
 
@@ -162,9 +166,9 @@ def test_a_file_of_another_policy_is_refused():
     _, spaces, tables = world("one alone")
     space = spaces["where"]
     with pytest.raises(InvalidInput, match=r"step 1 of 'a': got an answer drawn under plan"):
-        dphmm.smooth(
+        dphmm.reconstruction.smooth(
             *(tables["where"], model(space), POLICIES["complete"], space),
-            beside=[dphmm.OtherQuery(tables["what"], space=spaces["what"])], progress=False,
+            beside=[dphmm.reconstruction.OtherQuery(tables["what"], space=spaces["what"])], progress=False,
         )  # fmt: skip
 
 
@@ -173,7 +177,7 @@ def test_the_second_query_s_file_alone_cannot_be_read_where_it_hides_behind_the_
     _, spaces, tables = world("one alone")
     space = spaces["what"]
     with pytest.raises(InvalidInput, match=r"or the subject has another query whose partners it shares"):
-        dphmm.smooth(tables["what"], model(space), POLICIES["one alone"], space, progress=False)
+        dphmm.reconstruction.smooth(tables["what"], model(space), POLICIES["one alone"], space, progress=False)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +192,7 @@ def test_what_cannot_be_told_is_refused(given, said):
     ledger, spaces, _ = world("complete")
     asked = {"subject": "a", "spaces": spaces, **given}
     with pytest.raises(InvalidInput, match=said):
-        dphmm.joint_belief(
+        dphmm.session.joint_belief(
             ledger, asked["subject"], model(spaces["what"]), POLICIES["complete"], asked["spaces"], t=asked.get("t")
         )
 
@@ -196,6 +200,6 @@ def test_what_cannot_be_told_is_refused(given, said):
 def test_a_session_s_belief_knows_its_own_answers_alone():
     ledger, spaces, _ = world("complete")
     session = dphmm.ReleaseSession.resume(ledger, "a", model(spaces["what"]), complete(4), spaces["what"], query="what")
-    both = dphmm.joint_belief(ledger, "a", model(spaces["what"]), complete(4), spaces, t=3)
+    both = dphmm.session.joint_belief(ledger, "a", model(spaces["what"]), complete(4), spaces, t=3)
     assert session.t == 4 and not np.allclose(session.posterior.probability, both.probability)
     assert json.dumps(session.posterior.probability.tolist())

@@ -185,7 +185,7 @@ def test_smoothing_is_sums_over_all_paths(policy):
     table, public = released(policy)
     assert list(table.columns) == ["user", "step", "z", "epsilon", "cost", "plan"]
     setting = Setting.of(*public, 1)
-    smoothed = dphmm.smooth(table, *public, path=True, progress=False)
+    smoothed = dphmm.reconstruction.smooth(table, *public, path=True, progress=False)
     assert list(smoothed.columns) == ["user", "step", "smoothed", "probability", "path"]
     for user in ("u0", "u1", "u2"):
         rows, weights = weights_of(table, setting, user)
@@ -216,14 +216,14 @@ def test_a_session_says_names_and_how_sure():
 
 def test_rows_that_were_not_asked_have_no_label():
     promise = dphmm.SequencePromise(2, steps=4)
-    schedule = dphmm.Schedule(promise, "1", (1, 3))
+    schedule = dphmm.accounting.Schedule(promise, "1", (1, 3))
     model, graph, space = world()
     rows = pd.DataFrame([("a", step, "news") for step in range(1, 5)], columns=["user", "step", "state"])
     bits = ReplayBits(b"schedule")
     table = dphmm.release_many(rows, model, graph, space, schedule=schedule, bits=bits, progress=False)
     assert table.z.notna().tolist() == [True, False, True, False]
     assert table.plan.notna().tolist() == [True, False, True, False]
-    told = dphmm.smooth(table, model, graph, space, progress=False)
+    told = dphmm.reconstruction.smooth(table, model, graph, space, progress=False)
     assert told.smoothed.isin(NAMES).all()
 
 
@@ -266,7 +266,7 @@ def test_smoothing_refuses_what_is_no_label():
     table, public = released()
     table.loc[0, "z"] = "home"
     with pytest.raises(InvalidInput, match=r"z: got 1 cells that cannot be read"):
-        dphmm.smooth(table, *public, progress=False)
+        dphmm.reconstruction.smooth(table, *public, progress=False)
 
 
 def test_errors_are_shares_of_wrong_labels():

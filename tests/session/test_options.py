@@ -18,7 +18,7 @@ WALK = 0.6 * np.eye(N) + 0.2 * np.eye(N, k=1) + 0.2 * np.eye(N, k=-1)
 MODEL = dphmm.MarkovModel(np.full(N, 1 / N), WALK / WALK.sum(axis=1, keepdims=True))
 POLICY, WIDE = dphmm.policy.from_edges([(0, 1), (2, 3)], N), dphmm.policy.complete(N)
 EVERYTHING = ("epsilon", "policy", "partners", "protection")
-RULES = ["support", dphmm.DeltaSet("0.2")]
+RULES = ["support", dphmm.policy.DeltaSet("0.2")]
 #: What is chosen at steps 1 to 3.
 STEPS = [{"epsilon": 2}, {}, {"policy": WIDE, "epsilon": "0.5"}]
 
@@ -154,7 +154,7 @@ def test_what_was_not_announced_is_refused(name):
 
 
 def test_a_partner_on_which_a_delta_set_does_not_plan_is_refused():
-    made = session(constraint=dphmm.DeltaSet("0.7"))
+    made = session(constraint=dphmm.policy.DeltaSet("0.7"))
     plan = made.plan.constraint
     outside, inside = (int(np.flatnonzero(mask)[0]) for mask in (~plan.plan, plan.plan))
     with pytest.raises(InvalidInput, match=r"partners: .* one on which the step plans"):
@@ -172,7 +172,7 @@ def test_a_history_that_varies_in_less_or_more_is_another():
 
 def test_epsilon_is_the_schedules():
     promise = dphmm.SequencePromise(2, steps=4)
-    schedule = dphmm.Schedule(promise, 1, [1, 3])
+    schedule = dphmm.accounting.Schedule(promise, 1, [1, 3])
     made = session(epsilon=None, schedule=schedule)
     with pytest.raises(InvalidInput, match="epsilon: got 2; expected nothing beside the schedule"):
         made.release(0, epsilon=2)

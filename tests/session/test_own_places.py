@@ -47,7 +47,7 @@ def test_likelihood_and_visits_are_sums_over_all_paths(jump, doubt, monkeypatch)
     law, rate = np.array([0.1, 0.2, 0.7]), 0.3
     base = dphmm.MarkovModel(START, MOVES, start="at", jump=jump)
     rows, seen = observed(4, 1)
-    one = Observed(Belief.initial(base), seen, jump=module._jump(base, rate, law))
+    one = Observed(Belief.initial(base), seen, jump=module.jump_beside(base, rate, law))
     first = 0.0 if jump is None else (1 - rate) * jump
     stays = MOVES * (1 - rate) * (1 if jump is None else 1 - jump)
     total, entered = 0.0, np.zeros(3)

@@ -60,7 +60,7 @@ def test_a_flat_body_excludes_the_other_coset(replay):
     """Theory (b): C = {1,2,3,4} has a segment hull, and one answer on it tells {s1, s4} from {s2, s3}."""
     _, space, _, planner = replay
     support = np.array([True, True, True, True, False, False])
-    flat = DiscreteKNorm(dphmm.sensitivity_hull(planner.policy, space, support), 1)
+    flat = DiscreteKNorm(dphmm.sensitivity.sensitivity_hull(planner.policy, space, support), 1)
     z = space.frame.to_lattice([1.0, 0.0])
     assert flat.hull.rank == 1
     assert np.flatnonzero(flat.possible(z, space.lattice) & support).tolist() == [0, 3]

@@ -16,7 +16,7 @@ from dphmm.session.plan import all_partners, plan_states, recorded_joint_edges, 
 from dphmm.session.stepwise import walk
 from dphmm.states.trajectory import Trajectories
 
-Schedule, SequencePromise = dphmm.Schedule, dphmm.SequencePromise
+Schedule, SequencePromise = dphmm.accounting.Schedule, dphmm.SequencePromise
 N = 9
 MOVES = np.zeros((N, N))
 for _i, _j in itertools.product(range(N), repeat=2):
@@ -272,7 +272,7 @@ def test_a_cap_counts_the_rows_that_are_asked():
 
 
 def test_the_spread_is_that_of_the_belief():
-    belief = dphmm.Belief.initial(MODEL)
+    belief = dphmm.markov.Belief.initial(MODEL)
     away = SPACE.own_answers - SPACE.own_answers.mean(axis=0)
     assert spread(belief, SPACE) == pytest.approx(np.sqrt((away**2).sum(axis=1).mean()))
     assert Fraction(PLANNED.exact) == 1
@@ -331,7 +331,7 @@ def test_rows_before_an_answer_have_the_guess_without_one():
         table = dphmm.release_many(rows, MODEL, POLICY, SPACE, schedule=PLANNED, bits=BITS, progress=False)
     # The model starts before the first step.
     prior = np.asarray(MODEL.initial) @ MOVES
-    smoothed = dphmm.smooth(table, MODEL, POLICY, SPACE, marginals=True)
+    smoothed = dphmm.reconstruction.smooth(table, MODEL, POLICY, SPACE, marginals=True)
     asked, silent = smoothed[smoothed.step == 1].itertuples()
     assert np.allclose(silent.marginals, prior) and silent.probability == pytest.approx(prior.max())
     assert not np.allclose(asked.marginals, prior, atol=1e-3) and asked.probability == max(asked.marginals)
@@ -370,4 +370,4 @@ def test_what_creeps_in_over_a_gap_is_kept_by_release_and_report(schedule, tmp_p
             belief /= belief.sum()
         assert estimates[row.step] == pytest.approx(float(belief @ line.own_answers[:, 0]), abs=1e-6)
     assert 0 < asked < len(steps)
-    assert dphmm.read_report(output, model, policy, progress=False).rows_told
+    assert dphmm.report.read_report(output, model, policy, progress=False).rows_told

@@ -75,17 +75,17 @@ def test_tables_and_streams_release_under_the_plans_of_sessions(constraint):
                 assert alone.release(0).plan_hash == resumed.released(step).plan_hash
             alone.skip(2)
             assert alone.release(0).plan_hash == resumed.released(6).plan_hash
-    smoothed = dphmm.smooth(released, MODEL, POLICY, SPACE, 1, constraint=constraint)
+    smoothed = dphmm.reconstruction.smooth(released, MODEL, POLICY, SPACE, 1, constraint=constraint)
     assert len(smoothed) == len(rows)
 
 
 def test_a_belief_in_logs_is_the_belief_in_floats():
     """Where floats do not hold a latent state its secret is summed in logs."""
-    latent = dphmm.Belief(np.full(MODEL.n_states, -np.log(MODEL.n_states)), np.ones(MODEL.n_states, dtype=bool))
+    latent = dphmm.markov.Belief(np.full(MODEL.n_states, -np.log(MODEL.n_states)), np.ones(MODEL.n_states, dtype=bool))
     belief = session(MemoryLedger()).prior.of_latent(latent)
     logs = np.full(MODEL.n_states, -np.log(MODEL.n_states))
     logs[0] = -2000.0
-    rare = belief.of_latent(dphmm.Belief(logs - np.logaddexp.reduce(logs), np.ones(MODEL.n_states, dtype=bool)))
+    rare = belief.of_latent(dphmm.markov.Belief(logs - np.logaddexp.reduce(logs), np.ones(MODEL.n_states, dtype=bool)))
     assert rare.latent.row is None and belief.latent.row is not None
     assert np.allclose(belief.probability, np.bincount(MODEL.secrets) / MODEL.n_states, rtol=1e-14)
     kept = np.bincount(MODEL.secrets[1:], minlength=PLACES) / (MODEL.n_states - 1)
@@ -118,14 +118,14 @@ def test_invented_people_are_at_secrets():
     assert guesses.shape == (3, 1) and (off > 0).all()
     begun = walks(MODEL, 500, 1, np.random.default_rng(2), "at", first=np.arange(500) % PLACES)
     assert begun[:, 0].tolist() == (np.arange(500) % PLACES).tolist()
-    invented = dphmm.synthesize(MODEL, 3, 4, seed=1)
+    invented = dphmm.evaluation.synthesize(MODEL, 3, 4, seed=1)
     assert set(invented.to_pandas()["state"]) <= set(SPACE.names)
 
 
 def test_invented_people_keep_totals_of_secrets():
     """Totals of two steps: of many walks as many are at each secret, as nearly as chance has it."""
     totals = {2: np.array([5.0, 1, 0, 1, 2, 1]), 4: np.array([1.0, 1, 5, 1, 1, 1])}
-    invented = dphmm.synthesize(MODEL, 4000, 5, like=totals, seed=1).to_pandas()
+    invented = dphmm.evaluation.synthesize(MODEL, 4000, 5, like=totals, seed=1).to_pandas()
     for step, wanted in totals.items():
         at = invented[invented.step == step].state.value_counts(normalize=True)
         shares = np.array([at.get(name, 0.0) for name in SPACE.names])
@@ -167,8 +167,8 @@ def test_what_is_no_map_to_secrets_is_refused(secrets, told):
 def test_a_model_with_secrets_is_saved_and_read_again(tmp_path):
     model = MODEL.with_jump(0.01)
     for one in (MODEL, model):
-        dphmm.save_model(one, tmp_path / "model.npz")
-        again = dphmm.load_model(tmp_path / "model.npz")
+        dphmm.storage.save_model(one, tmp_path / "model.npz")
+        again = dphmm.storage.load_model(tmp_path / "model.npz")
         assert again.digest == one.digest and np.array_equal(again.secrets, one.secrets)
         assert again.space is not None and again.space.n_states == PLACES
     assert model.without_jump().digest == MODEL.digest
@@ -206,7 +206,7 @@ def test_answers_of_two_queries_weigh_latent_states_together():
         one = dphmm.ReleaseSession(MODEL, POLICY, space, 1, **given)
         for state in (1, 2, 3):
             one.release(state)
-    both = dphmm.joint_belief(ledger, "a", MODEL, POLICY, {"one": SPACE, "two": doubled})
+    both = dphmm.session.joint_belief(ledger, "a", MODEL, POLICY, {"one": SPACE, "two": doubled})
     likelihoods = []
     for t in (1, 2, 3):
         logs = np.zeros(PLACES)

@@ -251,7 +251,7 @@ def dates_of(ledger, query="state"):
 def test_a_schedule_keeps_the_promise_of_every_local_day(spreads, constraint):
     """Three days, one of 25 hours: each asked as often as it may be, and no more, at any of its hours."""
     promise = SequencePromise(2, per="1d", zone="Europe/Berlin")
-    schedule = dphmm.Schedule(promise, 1, [2, 25] if not spreads else range(1, 26), spreads)
+    schedule = dphmm.accounting.Schedule(promise, 1, [2, 25] if not spreads else range(1, 26), spreads)
     ledger = MemoryLedger()
     one = session(ledger, None, None, parts=HOURLY, schedule=schedule, origin=str(OCTOBER), constraint=constraint)
     for hour in range(73):
@@ -276,7 +276,7 @@ def test_a_session_goes_on_with_the_days_that_were_stored(tmp_path):
     schedule = None
     with dphmm.open_ledger(tmp_path / "ledger.db") as ledger:
         with town_with_the_clocks_of(tmp_path, "Europe/Berlin") as town:
-            schedule = dphmm.Schedule(SequencePromise(2, per="1d", zone=town), 1, [2, 4])
+            schedule = dphmm.accounting.Schedule(SequencePromise(2, per="1d", zone=town), 1, [2, 4])
             one = session(ledger, None, None, parts=HOURLY, schedule=schedule, origin=str(OCTOBER))
             assert [one.release(0).asked for _ in range(2)] == [False, True]
             stored = ledger.blocks("ann")

@@ -92,7 +92,7 @@ def test_other_public_parameters_for_a_stored_step_are_refused(parts):
 
 def test_resume_of_a_delta_set_uses_the_recorded_set(parts):
     ledger, bits = MemoryLedger(), dphmm.ReplayBits(5)
-    before = session(parts, ledger=ledger, subject="a", bits=bits, constraint=dphmm.DeltaSet(0.2))
+    before = session(parts, ledger=ledger, subject="a", bits=bits, constraint=dphmm.policy.DeltaSet(0.2))
     for state in (1, 4, 5, 4):
         before.release(state)
     after = dphmm.ReleaseSession.resume(ledger, "a", *parts, bits=bits)
@@ -290,7 +290,7 @@ class TestSeveralQueries:
         ("field", "choices"),
         [
             ("origin", {"origin": "9"}),
-            ("constraint", {"constraint": dphmm.DeltaSet(0.05)}),
+            ("constraint", {"constraint": dphmm.policy.DeltaSet(0.05)}),
             ("start", {"start": "at"}),
         ],
     )

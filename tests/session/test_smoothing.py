@@ -233,12 +233,12 @@ def test_rows_in_any_order(choices):
     """Each row of a shuffled table gets what it got in the released order; a user alone gets the same too."""
     table, parts = released_table(**choices)
     choices |= {"path": True, "marginals": True}
-    smoothed = dphmm.smooth(table, *parts, **choices)
+    smoothed = dphmm.reconstruction.smooth(table, *parts, **choices)
     assert smoothed[["user", "step"]].equals(table[["user", "step"]])
     order = np.random.default_rng(0).permutation(len(table))
-    again = dphmm.smooth(table.iloc[order], *parts, **choices)
+    again = dphmm.reconstruction.smooth(table.iloc[order], *parts, **choices)
     pd.testing.assert_frame_equal(again, smoothed.iloc[order])
-    alone = dphmm.smooth(table[table.user == "a"], *parts, 1, **choices)
+    alone = dphmm.reconstruction.smooth(table[table.user == "a"], *parts, 1, **choices)
     pd.testing.assert_frame_equal(alone, smoothed[smoothed.user == "a"])
 
 
@@ -248,34 +248,34 @@ def test_no_true_state_is_read():
     Replayed bits give the same noise, so the second truth's rows are the first's with its own z put in.
     """
     table, parts = released_table()
-    assert not {"state", "truth", "trajectories"} & set(inspect.signature(dphmm.smooth).parameters)
+    assert not {"state", "truth", "trajectories"} & set(inspect.signature(dphmm.reconstruction.smooth).parameters)
     columns = ["user", "step", "z_0", "z_1", "epsilon", "plan"]
-    whole = dphmm.smooth(table, *parts)
-    pd.testing.assert_frame_equal(dphmm.smooth(table[columns], *parts), whole)
+    whole = dphmm.reconstruction.smooth(table, *parts)
+    pd.testing.assert_frame_equal(dphmm.reconstruction.smooth(table[columns], *parts), whole)
     blinded = table.assign(estimate_0=0.0, estimate_1=0.0, estimate="0", cost=0.0)
-    pd.testing.assert_frame_equal(dphmm.smooth(blinded, *parts), whole)
+    pd.testing.assert_frame_equal(dphmm.reconstruction.smooth(blinded, *parts), whole)
 
 
 def test_the_path_is_made_on_request(monkeypatch):
     table, parts = released_table()
-    whole = dphmm.smooth(table, *parts, path=True)
+    whole = dphmm.reconstruction.smooth(table, *parts, path=True)
     monkeypatch.delattr(smoothing, "likeliest_path")
-    pd.testing.assert_frame_equal(dphmm.smooth(table, *parts), whole.drop(columns="path"))
+    pd.testing.assert_frame_equal(dphmm.reconstruction.smooth(table, *parts), whole.drop(columns="path"))
 
 
 def test_tables_in_kind():
     pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
     table, parts = released_table()
-    expected = dphmm.smooth(table, *parts)
-    assert isinstance(dphmm.smooth(pa.Table.from_pandas(table), *parts), pa.Table)
-    got = dphmm.smooth(pl.from_pandas(table), *parts)
+    expected = dphmm.reconstruction.smooth(table, *parts)
+    assert isinstance(dphmm.reconstruction.smooth(pa.Table.from_pandas(table), *parts), pa.Table)
+    got = dphmm.reconstruction.smooth(pl.from_pandas(table), *parts)
     assert isinstance(got, pl.DataFrame) and got.to_dicts() == expected.to_dict("records")
 
 
 def test_progress_is_told_by_rows():
     table, parts = released_table()
     told = []
-    dphmm.smooth(table, *parts, progress=lambda done, total: told.append((done, total)))
+    dphmm.reconstruction.smooth(table, *parts, progress=lambda done, total: told.append((done, total)))
     assert told == [(4, 9), (9, 9)]
 
 
@@ -297,7 +297,7 @@ def test_progress_is_told_by_rows():
 def test_bad_tables(change, match):
     table, parts = released_table()
     with pytest.raises(InvalidInput, match=match) as error:
-        dphmm.smooth(change(table), *parts)
+        dphmm.reconstruction.smooth(change(table), *parts)
     assert "\n" not in str(error.value)
 
 
@@ -305,5 +305,5 @@ def test_marginals_have_a_limit(monkeypatch):
     table, parts = released_table()
     monkeypatch.setattr(decoding, "_MOST_MARGINALS", 9 * N - 1)
     with pytest.raises(InvalidInput, match="marginals: got 9 rows of 5 states"):
-        dphmm.smooth(table, *parts, marginals=True)
-    assert len(dphmm.smooth(table, *parts)) == 9
+        dphmm.reconstruction.smooth(table, *parts, marginals=True)
+    assert len(dphmm.reconstruction.smooth(table, *parts)) == 9

@@ -21,7 +21,7 @@ CHOICES = {12: {"epsilon": "0.5"}, 13: {"policy": WIDE, "epsilon": 2}, 14: {"par
 ROWS = [("u", 11, "a"), ("u", 12, "b"), ("u", 13, "b"), ("v", 12, "e"), ("v", 14, "e"), ("v", 15, "f")]
 WAYS = {
     "support": {"constraint": "support"},
-    "delta": {"constraint": dphmm.DeltaSet("0.0001")},
+    "delta": {"constraint": dphmm.policy.DeltaSet("0.0001")},
 }
 
 

@@ -40,11 +40,11 @@ def test_a_policy_of_the_moves_of_the_model_is_one_of_them(tmp_path):
 
 
 def test_a_made_table_lies_beside_the_model(place):
-    table = dphmm.optimize(SETUP.model, SETUP.policy, SETUP.space, 1)
+    table = dphmm.choose.optimize(SETUP.model, SETUP.policy, SETUP.space, 1)
     from dphmm.mechanisms import make_known
 
     SIDE._replace(mechanism=make_known(table)).save(place)
-    assert dphmm.load_table(place.path / MADE_TABLE).reference == table.reference and place.others() == []
+    assert dphmm.storage.load_table(place.path / MADE_TABLE).reference == table.reference and place.others() == []
 
 
 @pytest.mark.parametrize("part", ["model", "policy"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -44,6 +45,21 @@ def test_what_a_reader_makes_of_it(out):
     assert json.loads(json.dumps(released.document()))["published"]["answers"] == 8
 
 
+def test_every_reader_takes_another_model_and_says_so(out):
+    """A sticky belief model changes estimates, odds and the page; plans, and unbiased shares, stay as they are."""
+    released = dphmm.open(out)
+    belief = dphmm.MarkovModel([0.1, 0.1, 0.8], 0.05 + 0.85 * np.eye(3), space=released.space, start="at")
+    plain, other = (released.estimates(believe=model, progress=False) for model in (None, belief))
+    assert plain.user.equals(other.user) and not plain.probability.equals(other.probability)
+    before, after = (released.odds(["a"], 1, 2, believe=model)[0] for model in (None, belief))
+    assert before.prior != after.prior and before.cost == after.cost
+    shares = [released.population(believe=model, progress=False).regions for model in (None, belief)]
+    assert [share.linear for share in shares[0]] == [share.linear for share in shares[1]]
+    pages = [released.read_report(believe=model, progress=False) for model in (None, released.model, belief)]
+    assert [any("belief model" in note for note in page.notes) for page in pages] == [False, False, True]
+    assert [plan.hash for plan in pages[0].plans] == [plan.hash for plan in pages[2].plans]
+
+
 def test_page_and_repr_say_the_same(out):
     released = dphmm.open(out)
     page = released.read_report(progress=False).story
@@ -79,3 +95,26 @@ def test_rows_that_were_released_elsewhere_have_a_folder_of_their_own(out, tmp_p
     assert written.rows.equals(released.rows) and not written.check().convicted
     with pytest.raises(InvalidInput, match="which has a release"):
         dphmm.Released.write(tmp_path / "copy", released.rows, released.statement, public)
+
+
+def test_what_a_reader_finds_is_not_told_of_rows_with_a_hole(tmp_path):
+    """A plan's invented people have a row at every step; whoever has not is told by the report."""
+    table = pd.DataFrame({"user": "u", "step": [*range(1, 9)], "state": "a"})
+    plan = SETUP.plan(4, per=4, epsilon=2, people=20, progress=False)
+    whole = plan.release(table, tmp_path / "whole", progress=False)
+    holed = plan.release(table[table["step"] != 4], tmp_path / "holed", ledger=tmp_path / "other.db", progress=False)
+    assert whole.document()["found"] is not None and holed.document()["found"] is None
+
+
+def test_a_moment_is_one_row_and_its_map(tmp_path):
+    setup = dphmm.Setup.grid((13.30, 52.48, 13.34, 52.51), cell="500m", step="1h", max_speed="20km/h", covers="1km")
+    times = pd.date_range("2024-05-06T08:00Z", periods=6, freq="h")
+    table = pd.DataFrame({"user": "anna", "t": times, "lat": 52.49, "lon": 13.31})
+    out = setup.plan(epsilon=1).release(table, tmp_path / "out", bits=dphmm.ReplayBits(5), progress=False)
+    moment, row = out.at("anna", "10:00"), out.rows.iloc[2]
+    assert (moment.number, moment.row["z_0"]) == (2, row["z_0"]) and repr(moment).startswith("anna, ")
+    assert out.at("anna", "2024-05-06T10:00Z").row == moment.row == out.at("anna", int(row["step"])).row
+    assert moment.map().rows[0][0] == "published answer"
+    for person, at, field in (("eve", "10:00", "person"), ("anna", "10:30", "moment"), ("anna", "soon", "moment")):
+        with pytest.raises(InvalidInput, match=f"^{field}: got "):
+            out.at(person, at)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,3 +82,28 @@ class TestFit:
         assert setup.model.provenance["private"] is False
         with dphmm.open_ledger(tmp_path / "l.db") as ledger, pytest.raises(InvalidInput, match="ledger"):
             dphmm.Setup.fit(self.TABLE, self.SPACE, epsilon=None, ledger=ledger)
+
+
+def test_hexagons_over_a_box_hold_every_place_of_it():
+    pytest.importorskip("h3")
+    setup = dphmm.Setup.h3(BOX, resolution=8, step="10min", max_speed="20km/h", covers="1km")
+    west, south, east, north = BOX
+    # At the rim there may be slivers of other cells.
+    inside = np.linspace(0.02, 0.98, 41)
+    lat, lon = np.meshgrid(south + inside * (north - south), west + inside * (east - west))
+    assert (setup.space.locate(lat.ravel(), lon.ravel()) >= 0).all()
+    assert repr(setup).endswith("m apart look alike")
+    with pytest.raises(InvalidInput, match=r"^resolution: got 13"):
+        dphmm.Setup.h3(BOX, resolution=13, step="10min", max_speed="20km/h", covers="1km")
+
+
+def test_zones_of_a_file_look_alike_unless_a_policy_says_otherwise(tmp_path):
+    pytest.importorskip("geopandas")
+    square = [[0, 0], [0.01, 0], [0.01, 0.01], [0, 0.01], [0, 0]]
+    features = [
+        {"type": "Feature", "properties": {"ward": name}, "geometry": {"type": "Polygon", "coordinates": [ring]}}
+        for name, ring in (("w", square), ("e", [[x + 0.01, y] for x, y in square]))
+    ]
+    (tmp_path / "wards.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    setup = dphmm.Setup.zones(tmp_path / "wards.geojson", name="ward", step="10min", max_speed="20km/h")
+    assert setup.space.names == ("w", "e") and setup.policy.edges().tolist() == [[0, 1]]

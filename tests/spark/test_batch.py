@@ -41,7 +41,10 @@ FIXED = ["user", "step", "epsilon", "cost", "plan"]
 KINDS = {
     "support": {},
     "promise": {"epsilon": None, "promise": dphmm.SequencePromise(6, window=3)},
-    "schedule": {"epsilon": None, "schedule": dphmm.Schedule(dphmm.SequencePromise(2, per=5, passed=0), 1, [2, 5])},
+    "schedule": {
+        "epsilon": None,
+        "schedule": dphmm.accounting.Schedule(dphmm.SequencePromise(2, per=5, passed=0), 1, [2, 5]),
+    },
     "caps": {"cap_epsilon": 40},
 }
 

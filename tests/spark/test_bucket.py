@@ -213,7 +213,7 @@ class TestRefusals:
     def test_what_was_drawn_before_a_refusal_is_in_the_file(self, tmp_path):
         """Costs of delta-sets depend on answers: a cap on them is met while rows are drawn."""
         table = pa.Table.from_pandas(rows(1, people(3), 1, 12, skipped=0), preserve_index=False)
-        job = job_of(tmp_path, constraint=dphmm.DeltaSet(0.02), cap_cost=10)
+        job = job_of(tmp_path, constraint=dphmm.policy.DeltaSet(0.02), cap_cost=10)
         outcome = job.run(JobKey.replayed(1), 0, table)
         assert outcome.refused.kind == "BudgetExceeded" and outcome.drew
         found = answers(tmp_path, outcome)

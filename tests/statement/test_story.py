@@ -59,7 +59,7 @@ def released(grid, *, promise=None, schedule=None, people="others", step=3600):
 
 def test_a_planned_day_has_both_bounds_and_what_is_found(grid) -> None:
     day = dphmm.SequencePromise(12, per="1d")
-    schedule = dphmm.Schedule(day, 2, at=[2, 6, 10, 14, 18, 22])
+    schedule = dphmm.accounting.Schedule(day, 2, at=[2, 6, 10, 14, 18, 22])
     told = story(released(grid, promise=day, schedule=schedule), day, schedule, STAYERS)
     rows = told.rows()
     assert [label for label, _ in rows if label != " "] == [
@@ -105,7 +105,7 @@ def test_the_headline_comes_first_and_is_that_of_the_figures(grid) -> None:
     ],
 )
 def test_the_bound_of_all_answers_counts_all_of_them(grid, promise, schedule, after) -> None:
-    planned = None if schedule is None else dphmm.Schedule(promise, 2, at=schedule)
+    planned = None if schedule is None else dphmm.accounting.Schedule(promise, 2, at=schedule)
     told = story(released(grid, promise=promise, schedule=planned), promise, planned)
     said = " ".join(told.words("guaranteed"))
     assert ("answers of" in said) == (after is not None) and (after or "") in said
@@ -151,7 +151,7 @@ def test_of_a_complete_policy_no_states_are_left_unjoined(grid) -> None:
 def test_of_a_sequence_no_less_is_spent_than_its_rows_hold(grid) -> None:
     """One answer a sequence by the schedule, and 24 in the file: 24 are spent, and not 1."""
     promise = dphmm.SequencePromise(30, steps=100)
-    planned = dphmm.Schedule(promise, 1, at=[50])
+    planned = dphmm.accounting.Schedule(promise, 1, at=[50])
     statement = released(grid, promise=promise, schedule=planned)
     totals = msgspec.structs.replace(statement.totals, epsilon_sum="24")
     told = story(msgspec.structs.replace(statement, totals=totals), promise, planned)
@@ -165,7 +165,7 @@ def with_noise(statement, secure):
 
 def test_what_only_the_statement_says_is_not_checked_unless_a_ledger_says_it_too(grid) -> None:
     day = dphmm.SequencePromise(12, per="1d")
-    schedule = dphmm.Schedule(day, 2, at=[2, 6, 10, 14, 18, 22])
+    schedule = dphmm.accounting.Schedule(day, 2, at=[2, 6, 10, 14, 18, 22])
     statement = with_noise(released(grid, promise=day, schedule=schedule), secure=True)
     ledger = InLedger(Fraction(12), Fraction(12), 0, False)
     read = story(statement, day, schedule, STAYERS, as_stated=True)

@@ -121,7 +121,7 @@ def statements() -> dict[str, ReleaseStatement]:
     found = {name: stated(**kind) for name, kind in origins()}
     others: dict[str, Any] = {"said": {"model_people": "others"}}
     hourly = {**others, "step": HOURS}
-    two = dphmm.Schedule(DAY, 2, at=[2, 6, 10, 14, 18, 22])
+    two = dphmm.accounting.Schedule(DAY, 2, at=[2, 6, 10, 14, 18, 22])
     geometry = dphmm.MarkovModel.from_geometry(GRID, HOURS, "1km/h")
     kinds: dict[str, dict[str, Any]] = {
         "replayed noise": {**others, "bits": dphmm.ReplayBits(1)},
@@ -150,14 +150,19 @@ def statements() -> dict[str, ReleaseStatement]:
         "blocks": {**hourly, "promise": dphmm.SequencePromise(12, per=24), "epsilon": None},
         "planned": {**hourly, "schedule": two, "promise": DAY, "epsilon": None, "space": GRID,
                     "policy": dphmm.policy.radius(GRID, covers=500)},
-        "planned once": {**hourly, "schedule": dphmm.Schedule(DAY, 2, at=[2]), "promise": DAY, "epsilon": None},
+        "planned once": {
+            **hourly,
+            "schedule": dphmm.accounting.Schedule(DAY, 2, at=[2]),
+            "promise": DAY,
+            "epsilon": None,
+        },
         "planned, sequence": {
-            **hourly, "schedule": dphmm.Schedule(dphmm.SequencePromise(4, steps=9), 2, at=[1, 5]),
+            **hourly, "schedule": dphmm.accounting.Schedule(dphmm.SequencePromise(4, steps=9), 2, at=[1, 5]),
             "promise": dphmm.SequencePromise(4, steps=9), "epsilon": None,
         },
         "paced": {
             **hourly, "promise": DAY, "epsilon": None,
-            "schedule": dphmm.Schedule(DAY, 2, at=list(range(1, 25)), spreads=(9.0, 8.0, 1.0)),
+            "schedule": dphmm.accounting.Schedule(DAY, 2, at=list(range(1, 25)), spreads=(9.0, 8.0, 1.0)),
         },
         "begins elsewhere": {**others, "initials": {"ann": 0}},
         "own epsilons": {**others, "chosen": {1: {"epsilon": 2}}},

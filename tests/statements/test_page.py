@@ -109,9 +109,10 @@ def is_there(name):
 
 
 def table_is_there(experiment, table):
-    """Whether the experiment's own file of tables makes a table of that name."""
+    """Whether the experiment's own folder makes a table of that name."""
     folder = ROOT / "experiments" / experiment.replace("-", "_")
-    return f'"{table}":' in (folder / "tables.py").read_text()
+    path = folder / "tables.py"
+    return f'"{table}":' in (path if path.is_file() else folder / "__init__.py").read_text()
 
 
 def missing_names(page):

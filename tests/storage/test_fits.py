@@ -1,4 +1,4 @@
-"""`dphmm.fit` makes of a table the model that `dphmm fit` makes of its file.
+"""`dphmm.storage.fit` makes of a table the model that `dphmm fit` makes of its file.
 
 Claims: model and states are those of the command, with privacy and without; with privacy no cell refuses a table, and
 what cannot be read counts for nobody else; steps, speed limit and places count as there; a table that is none,
@@ -44,23 +44,23 @@ def test_it_is_the_model_of_the_command(tmp_path):
     box = ["--grid", "500m", "--bbox", "13.30,52.48,13.34,52.50", "--step", "10min", "--max-speed", "5km/h"]
     names = ["fit", str(tmp_path / "rows.parquet"), "-o", str(tmp_path / "model.npz"), *box]
     run(*names)
-    model = dphmm.fit(table, GRID, step="10min", max_speed="5km/h")
-    assert model.digest == dphmm.load_model(tmp_path / "model.npz").digest
-    assert model.space.digest == dphmm.load_model(tmp_path / "model.npz").space.digest
+    model = dphmm.storage.fit(table, GRID, step="10min", max_speed="5km/h")
+    assert model.digest == dphmm.storage.load_model(tmp_path / "model.npz").digest
+    assert model.space.digest == dphmm.storage.load_model(tmp_path / "model.npz").space.digest
     # Smoothed, of all cells: moves to neighbours become possible, not to every cell.
     run(*names, "--smoothing", "1", "--all-cells", "--force")
-    smoothed = dphmm.fit(table, GRID, step="10min", max_speed="5km/h", smoothing=1, all_cells=True)
-    assert smoothed.digest == dphmm.load_model(tmp_path / "model.npz").digest
+    smoothed = dphmm.storage.fit(table, GRID, step="10min", max_speed="5km/h", smoothing=1, all_cells=True)
+    assert smoothed.digest == dphmm.storage.load_model(tmp_path / "model.npz").digest
     assert smoothed.n_transitions < GRID.n_states**2 / 2
-    assert dphmm.fit(table, GRID, step=600, max_speed=None).digest != model.digest
-    assert dphmm.fit(table, GRID, step=600, all_cells=True).n_states == GRID.n_states
+    assert dphmm.storage.fit(table, GRID, step=600, max_speed=None).digest != model.digest
+    assert dphmm.storage.fit(table, GRID, step=600, all_cells=True).n_states == GRID.n_states
 
 
 PRIVATE = {"step": "10min", "max_speed": "5km/h", "epsilon": 1, "max_length": 5}
 
 
 @pytest.mark.replayed_words
-@pytest.mark.parametrize("more", [{}, {"initial": "first", "moves": "neighbours", "max_sequences": 2, "smoothing": 2}])
+@pytest.mark.parametrize("more", [{}, {"initial": "first", "moves": "neighbours", "max_sequences": 2}])
 def test_with_privacy_it_is_the_model_of_the_command(tmp_path, more):
     table = rows()
     table.to_parquet(tmp_path / "rows.parquet")
@@ -68,17 +68,17 @@ def test_with_privacy_it_is_the_model_of_the_command(tmp_path, more):
     names = [word for name, value in more.items() for word in ("--" + name.replace("_", "-"), str(value))]
     said = [*box, "--epsilon", "1", "--max-length", "5", "--seed", "3", *names]
     run("fit", tmp_path / "rows.parquet", "-o", tmp_path / "m.npz", *said)
-    model = dphmm.fit(table, GRID, **PRIVATE, **more, bits=dphmm.ReplayBits(3))
-    assert model.digest == dphmm.load_model(tmp_path / "m.npz").digest
+    model = dphmm.storage.fit(table, GRID, **PRIVATE, **more, bits=dphmm.ReplayBits(3))
+    assert model.digest == dphmm.storage.load_model(tmp_path / "m.npz").digest
     assert model.n_states == GRID.n_states and model.provenance["privacy"]["unit"] == "owner"
     for same in (pl.from_pandas(table), pa.Table.from_pandas(table)):
-        assert dphmm.fit(same, GRID, **PRIVATE, **more, bits=dphmm.ReplayBits(3)).digest == model.digest
+        assert dphmm.storage.fit(same, GRID, **PRIVATE, **more, bits=dphmm.ReplayBits(3)).digest == model.digest
 
 
 def test_with_privacy_no_cell_decides_whether_a_table_is_refused():
     """Nor what it is of others: the type of a column of a frame follows from all of its cells."""
     table = rows()
-    model = dphmm.fit(table, GRID, **PRIVATE, bits=dphmm.ReplayBits(3))
+    model = dphmm.storage.fit(table, GRID, **PRIVATE, bits=dphmm.ReplayBits(3))
     for column, cell in (
         ("lat", "north"),
         ("lat", 1e308),
@@ -89,7 +89,7 @@ def test_with_privacy_no_cell_decides_whether_a_table_is_refused():
     ):
         odd = pd.concat([table.iloc[:1].astype(object).assign(user="c"), table.astype(object)], ignore_index=True)
         odd.loc[0, column] = cell
-        assert dphmm.fit(odd, GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest == model.digest
+        assert dphmm.storage.fit(odd, GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest == model.digest
     # Without a state of somebody whole numbers become floats.
     states = pd.DataFrame(
         {"user": ["a"] * 4 + ["b"] * 3, "step": [*range(4), *range(3)], "state": [0, 1, 0, 0, 1, 1, 0]}
@@ -97,9 +97,9 @@ def test_with_privacy_no_cell_decides_whether_a_table_is_refused():
     public = {"space": dphmm.StateSpace.labels(["0", "1"]), "epsilon": 50, "max_length": 5}
     floats = pd.concat([states, pd.DataFrame({"user": ["c"], "step": [0], "state": [None]})], ignore_index=True)
     floats["state"] = floats.state.astype(float)
-    one, other = (dphmm.fit(some, **public, bits=dphmm.ReplayBits(3)).digest for some in (states, floats))
-    assert one == other != dphmm.fit(states.iloc[:4], **public, bits=dphmm.ReplayBits(3)).digest
-    nobody = dphmm.fit(table.iloc[:0], GRID, **PRIVATE, bits=dphmm.ReplayBits(3))
+    one, other = (dphmm.storage.fit(some, **public, bits=dphmm.ReplayBits(3)).digest for some in (states, floats))
+    assert one == other != dphmm.storage.fit(states.iloc[:4], **public, bits=dphmm.ReplayBits(3)).digest
+    nobody = dphmm.storage.fit(table.iloc[:0], GRID, **PRIVATE, bits=dphmm.ReplayBits(3))
     assert nobody.n_states == GRID.n_states
 
 
@@ -110,7 +110,7 @@ def test_with_privacy_a_damaged_arrow_table_is_refused_as_such():
     )
     public = {"space": dphmm.StateSpace.labels(["x", "y"]), "epsilon": 1, "max_length": 5}
     with pytest.raises(InvalidInput, match="table: got a damaged Arrow table"):
-        dphmm.fit(table.set_column(0, "user", column), **public)
+        dphmm.storage.fit(table.set_column(0, "user", column), **public)
 
 
 def test_with_privacy_no_shape_decides_whether_a_frame_is_refused():
@@ -119,11 +119,11 @@ def test_with_privacy_no_shape_decides_whether_a_frame_is_refused():
     shapely = pytest.importorskip("shapely")
     table = rows()
     points = geopandas.points_from_xy(table.lon, table.lat)
-    model = dphmm.fit(table, GRID, **PRIVATE, bits=dphmm.ReplayBits(3))
+    model = dphmm.storage.fit(table, GRID, **PRIVATE, bits=dphmm.ReplayBits(3))
 
     def learned(frame, geometry, crs=4326):
         made = geopandas.GeoDataFrame(frame, geometry=list(geometry), crs=crs)
-        return dphmm.fit(made, GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest
+        return dphmm.storage.fit(made, GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest
 
     # Beside columns the shapes say nothing, wherever they are.
     for other in (shapely.Point(0, 0), shapely.Point(), shapely.LineString([(0, 0), (1, 1)]), None):
@@ -135,8 +135,8 @@ def test_with_privacy_no_shape_decides_whether_a_frame_is_refused():
     assert learned(alone, metres, 32633) == model.digest
     # What is no point is no place, of one person, or of everybody.
     of_b = alone[alone.user == "b"]
-    without_a = dphmm.fit(table[table.user == "b"], GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest
-    nobody = dphmm.fit(table.iloc[:0], GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest
+    without_a = dphmm.storage.fit(table[table.user == "b"], GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest
+    nobody = dphmm.storage.fit(table.iloc[:0], GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest
     for other in (shapely.Point(), shapely.LineString([(0, 0), (1, 1)]), None, shapely.Point(float("inf"), 50)):
         assert learned(alone, [*[other] * 20, *points[20:]]) == without_a
         assert learned(of_b, [other] * 20) == nobody
@@ -159,15 +159,15 @@ def test_with_privacy_no_shape_decides_whether_a_frame_is_refused():
 )
 def test_choices_of_the_other_kind_of_fit_are_refused_by_name(more, said):
     with pytest.raises(InvalidInput, match=said):
-        dphmm.fit(rows(), GRID, **more)
+        dphmm.storage.fit(rows(), GRID, **more)
 
 
 def test_a_ledger_keeps_a_private_fit_of_a_table():
     ledger, table = MemoryLedger(), rows()
     learned = [
-        dphmm.fit_once(
+        dphmm.storage.fit_once(
             ledger, "walks",
-            lambda admit: dphmm.fit(table, GRID, **PRIVATE, bits=dphmm.ReplayBits(3), admit=admit),
+            lambda admit: dphmm.storage.fit(table, GRID, **PRIVATE, bits=dphmm.ReplayBits(3), admit=admit),
         )
         for _ in range(2)
     ]  # fmt: skip
@@ -176,11 +176,11 @@ def test_a_ledger_keeps_a_private_fit_of_a_table():
 
 def test_what_is_no_table_and_what_cannot_be_read_are_refused():
     with pytest.raises(InvalidInput, match="space: got MarkovModel"):
-        dphmm.fit(rows(), dphmm.MarkovModel([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]]))
+        dphmm.storage.fit(rows(), dphmm.MarkovModel([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]]))
     with pytest.raises(InvalidInput, match="table: got list"):
-        dphmm.fit([1], GRID)
+        dphmm.storage.fit([1], GRID)
     with pytest.raises(InvalidInput, match="table: got 1 rows that cannot be read"):
-        dphmm.fit(rows().astype({"user": object}).assign(user=lambda t: [None, *t.user[1:]]), GRID)
+        dphmm.storage.fit(rows().astype({"user": object}).assign(user=lambda t: [None, *t.user[1:]]), GRID)
 
 
 ROWS = pd.DataFrame({"user": [f"u{i % 40}" for i in range(200)], "state": ["a", "b"] * 100, "n": range(200)})
@@ -288,17 +288,17 @@ def test_a_forecast_is_the_noise_of_the_fit_and_reads_no_row():
     space = dphmm.StateSpace.labels(["a", "b"])
     table = {"user": ["x", "x"], "state": ["a", "b"]}
     options = {"epsilon": 1, "max_length": 5, "neighbours": "replace"}
-    model = dphmm.fit(pd.DataFrame(table), space, bits=dphmm.ReplayBits(1), **options)
+    model = dphmm.storage.fit(pd.DataFrame(table), space, bits=dphmm.ReplayBits(1), **options)
     for frame in (pd.DataFrame(table), pl.DataFrame(table), pa.table(table)):
-        told = dphmm.forecast_fit(frame, space, about=50, **options)
+        told = dphmm.storage.forecast_fit(frame, space, about=50, **options)
         (part,) = told.parts
         assert [(part.name, str(part.scale))] == [
             (one["name"], one["scale"]) for one in model.provenance["privacy"]["parts"]
         ]
         assert told.neighbours == "replace" and told.noise[0].share == part.expected_error / 50
-    kept = dphmm.forecast_fit(pd.DataFrame(table), space, ledger=MemoryLedger(), event_id="walks", **options)
+    kept = dphmm.storage.forecast_fit(pd.DataFrame(table), space, ledger=MemoryLedger(), event_id="walks", **options)
     assert kept.account.totals.replaced.value == 1
     with pytest.raises(InvalidInput, match="epsilon: got None"):
-        dphmm.forecast_fit(pd.DataFrame(table), space)
+        dphmm.storage.forecast_fit(pd.DataFrame(table), space)
     with pytest.raises(InvalidInput, match="t: got a column of type bool"):
-        dphmm.forecast_fit(pa.table({**table, "t": [True, False]}), space, **options)
+        dphmm.storage.forecast_fit(pa.table({**table, "t": [True, False]}), space, **options)

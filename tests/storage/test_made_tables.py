@@ -21,7 +21,7 @@ from dphmm.storage.models import read_arrays, write_arrays
 def table():
     space = dphmm.StateSpace([0, 1, 2])
     model = dphmm.MarkovModel(np.full(3, 1 / 3), np.full((3, 3), 1 / 3))
-    return dphmm.optimize(model, dphmm.policy.complete(3), space, 3)
+    return dphmm.choose.optimize(model, dphmm.policy.complete(3), space, 3)
 
 
 def test_a_table_comes_back_whole_and_is_known_from_then_on(table, tmp_path):

@@ -213,7 +213,7 @@ NAMES = ("ann", "Bob", "carla-ortiz", "7", "Zoë")
 def saved(folder, name="model.npz", **provenance):
     origin = {"method": "maximum likelihood", "private": False} | provenance
     model = dphmm.MarkovModel(np.full(3, 1 / 3), np.full((3, 3), 1 / 3), provenance=origin)
-    dphmm.save_model(model, folder / name)
+    dphmm.storage.save_model(model, folder / name)
     return folder / name
 
 
@@ -280,20 +280,20 @@ def test_it_belongs_to_the_bytes_of_one_model(tmp_path):
     people_path(other).write_bytes(people_path(model).read_bytes())
     assert load_people(other, told.append) is None
     assert len(told) == 1 and "other.npz.people is of another model than other.npz" in told[0]
-    assert dphmm.load_model(other).digest == dphmm.load_model(model).digest
+    assert dphmm.storage.load_model(other).digest == dphmm.storage.load_model(model).digest
 
 
 def test_a_model_learned_with_privacy_has_none(tmp_path):
     learned = dphmm.MarkovModel.fit_private([[0, 1, 2]] * 9, 3, 1, 3)
-    dphmm.save_model(learned, tmp_path / "m.npz")
+    dphmm.storage.save_model(learned, tmp_path / "m.npz")
     with pytest.raises(InvalidInput, match="learned with privacy"):
         save_people(tmp_path / "m.npz", NAMES)
     assert not people_path(tmp_path / "m.npz").exists()
 
 
 def test_hidden_models_have_them_too(tmp_path):
-    hmm = dphmm.CategoricalHMM(2, random_state=0).fit(np.array([[0], [1], [0], [1]]))
-    dphmm.save_hidden_model(hmm, tmp_path / "h.npz")
+    hmm = dphmm.markov.CategoricalHMM(2, random_state=0).fit(np.array([[0], [1], [0], [1]]))
+    dphmm.storage.save_hidden_model(hmm, tmp_path / "h.npz")
     save_people(tmp_path / "h.npz", NAMES)
     assert load_people(tmp_path / "h.npz").has_one_of(["ann"])
 

@@ -282,7 +282,7 @@ class TestFitCountsOnce:
         [
             {"epsilon": 2}, {"caps": RecordCaps(4)}, {"caps": RecordCaps(3, 2)}, {"unit": "owner"},
             {"caps": RecordCaps(3, 1, "replace")}, {"mask": [[1, 0], [1, 1]]}, {"initial": "uniform"},
-            {"smoothing": 2}, {"projection": "clamp"}, {"step": 60}, {"source": "other"}, {"bits": ReplayBits(1)},
+            {"step": 60}, {"source": "other"}, {"bits": ReplayBits(1)},
         ],
     )  # fmt: skip
     def test_another_fit_under_a_stored_id_is_refused_before_anything_is_counted(self, ledger, other):

@@ -32,17 +32,20 @@ KINDS = {
     "support": {},
     "caps": {"cap_epsilon": 40, "cap_cost": 500},
     "promise": {"epsilon": None, "promise": dphmm.SequencePromise(6, window=3)},
-    "schedule": {"epsilon": None, "schedule": dphmm.Schedule(dphmm.SequencePromise(2, per=5, passed=0), 1, [2, 5])},
+    "schedule": {
+        "epsilon": None,
+        "schedule": dphmm.accounting.Schedule(dphmm.SequencePromise(2, per=5, passed=0), 1, [2, 5]),
+    },
     "paced": {
         "epsilon": None,
-        "schedule": dphmm.Schedule(dphmm.SequencePromise(2, per=5, passed=0), 1, [1, 2, 3, 5], [0.5, 0.2]),
+        "schedule": dphmm.accounting.Schedule(dphmm.SequencePromise(2, per=5, passed=0), 1, [1, 2, 3, 5], [0.5, 0.2]),
     },
     "local days": {
         "epsilon": None,
-        "schedule": dphmm.Schedule(BERLIN, 1, hours=["07:00", "13:00"]),
+        "schedule": dphmm.accounting.Schedule(BERLIN, 1, hours=["07:00", "13:00"]),
         "step": 4 * 3600,
     },
-    "delta": {"constraint": dphmm.DeltaSet(0.02)},
+    "delta": {"constraint": dphmm.policy.DeltaSet(0.02)},
     "choices": {"step_choices": {2: {"epsilon": "0.3"}, 5: {"epsilon": "0.3"}}},
 }
 

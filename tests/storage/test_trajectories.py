@@ -738,5 +738,5 @@ def test_a_row_without_a_place_leaves_a_gap_in_its_order(tmp_path, monkeypatch, 
         assert sorted(list(cut) for cut in trips.sequences(numbers).sequences) == [[0], [1], [1, 0], [1, 0]]
     caps = {"epsilon": 1000, "max_length": 9, "max_sequences": 3, "smoothing": 0}
     space = dphmm.StateSpace.labels(["home", "work"])
-    assert dphmm.fit(table, space, **caps, bits=dphmm.ReplayBits(1)).matrix[1, 0] == 1
-    assert dphmm.fit(imported.trajectories, space).matrix[1, 0] == 1
+    assert dphmm.storage.fit(table, space, **caps, bits=dphmm.ReplayBits(1)).matrix[1, 0] == 1
+    assert dphmm.storage.fit(imported.trajectories, space).matrix[1, 0] == 1

@@ -30,6 +30,7 @@ _WAYS = {"random", "secrets", "uuid", __name__}
 _HARMLESS = (
     "dphmm.storage.inputs",
     "dphmm.storage.ledger.owner",
+    "dphmm.storage.ledger.schema",
     "tempfile",
     "numba.",
     "sklearn.callback.",

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from dphmm.accounting.ledger import replay as replay
     from dphmm.accounting.ledger import summarise as summarise
     from dphmm.accounting.ledger import summarise_ledger as summarise_ledger
+    from dphmm.accounting.promise import Schedule as Schedule
+    from dphmm.accounting.promise import SequencePromise as SequencePromise
     from dphmm.accounting.publication import PersonTotals as PersonTotals
     from dphmm.accounting.publication import Publication as Publication
     from dphmm.accounting.publication import Published as Published
@@ -86,6 +88,8 @@ _HOMES = {
     "ReleaseEvent": "event",
     "Request": "ledger",
     "Requests": "ledger",
+    "Schedule": "promise",
+    "SequencePromise": "promise",
     "SessionHeader": "ledger",
     "SeveralQueries": "event",
     "SkipEvent": "event",

@@ -97,6 +97,27 @@ def seconds_ahead(zone: str, moments: IntArray) -> IntArray:
     return np.array([offset // timedelta(seconds=1) for offset in offsets], dtype=np.int64)[place]
 
 
+@lru_cache(maxsize=64)
+def zone_changes(zone: str, first: int, end: int) -> IntArray:
+    """When the clocks of a zone by name change (m, 2), from a moment to another: [since when, seconds ahead of UTC].
+
+    The first row is of ``first``. Changes that last less than a day may be left out.
+    """
+    clock, found = ZoneInfo(zone), list[tuple[int, int]]()
+
+    def ahead(second: int) -> int:
+        return (_shown(clock, second).utcoffset() or timedelta()) // timedelta(seconds=1)
+
+    for day in range(first, end, DAY):
+        if not found or ahead(day) != found[-1][1]:
+            before = day - DAY if found else day
+            change = before + bisect_left(range(before, day), True, key=lambda second: ahead(second) == ahead(day))
+            found.append((change, ahead(day)))
+    changes = np.array(found, dtype=np.int64)
+    changes.setflags(write=False)
+    return changes
+
+
 @dataclass(frozen=True)
 class LocalDays:
     """Blocks of days of a zone, in the steps of a subject whose step 1 is the ``origin``-th of ``step`` seconds.

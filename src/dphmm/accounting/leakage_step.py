@@ -69,7 +69,8 @@ class MarginalSequence:
         self._jump = getattr(chain, "jump", None)
         if self._jump is not None and not beside_jump:
             raise InvalidInput("model", f"a jump of {self._jump.rate:g}, for which leakage is not computed", NO_LEAKAGE)
-        self._chain = chain
+        #: Slots that go by a clock are those of who begins on a Monday, unless the model is counted from an origin.
+        self._chain: Chain = chain.counted_from() if hasattr(chain, "counted_from") else chain
         self._share: FloatArray = np.zeros(0) if self._jump is None else self._jump.share
         self._share.setflags(write=False)
         self._columns: Any = None

@@ -25,6 +25,8 @@ from dphmm.types import BoolArray, IntArray
 
 #: The clocks whose moments a ledger keeps, and rows that have none.
 TIMES, ORDER, ROWS = "1@times", "1@order", "1@rows"
+#: So many events of one millisecond an order column tells apart.
+TIES = 1000
 #: No moment: a skip over steps whose moments are known, or are numbers.
 NO_MOMENT = -(2**63)
 #: No moments, of a person who is new.
@@ -35,6 +37,22 @@ _NUMBER = re.compile("(-?[0-9]+)(@.*)?")
 def has_moments(origin: str | None) -> bool:
     """Whether a ledger keeps what the steps of a history stand for, by the ``origin`` in its header."""
     return origin in (TIMES, ORDER)
+
+
+def event_moments(milliseconds: IntArray, places: IntArray) -> IntArray:
+    """Cells (n,) of an order column that tell events of one millisecond apart by their places, from 0 to `TIES` - 1.
+
+    >>> event_moments(np.array([5, 5]), np.array([0, 1])).tolist(), event_times(np.array([5001])).tolist()
+    ([5000, 5001], [5000])
+    """
+    moments: IntArray = milliseconds * TIES + places
+    return moments
+
+
+def event_times(moments: IntArray) -> IntArray:
+    """The times (n,) of `event_moments`, in microseconds."""
+    times: IntArray = np.floor_divide(moments, TIES) * 1000
+    return times
 
 
 def first_number(origin: str) -> int | None:

@@ -313,7 +313,7 @@ class Schedule:
     Examples
     --------
     >>> import dphmm
-    >>> day = dphmm.Schedule(dphmm.SequencePromise(12, per=144), 2, at=range(12, 144, 24))
+    >>> day = dphmm.accounting.Schedule(dphmm.SequencePromise(12, per=144), 2, at=range(12, 144, 24))
     >>> day.releases
     6
 

@@ -5,8 +5,11 @@
 - `sequence_loss`: Theorem 7.2 against the exact worst loss of two histories, for small models
 - `check_release`, `check_release_table`: a finished release, as a file or a release table of Spark, against its ledger,
   its statement and public data
+- `read`: what a released file says, for somebody who has no model
 - `attack`, `Adversary`, `exposure`, `LocalHulls`: what adversaries make of releases; the first needs the truth
 """
+
+from typing import TYPE_CHECKING, Any
 
 from dphmm.audit.attacks import Adversary, AttackReport, LocalHulls, attack, exposure
 from dphmm.audit.black_box import BlackBoxVerdict, black_box, is_on_lattice, sample_plan
@@ -14,6 +17,9 @@ from dphmm.audit.check import CheckedRelease, check_release
 from dphmm.audit.release_tables import check_release_table
 from dphmm.audit.sequences import SequenceVerdict, sequence_loss
 from dphmm.audit.verify import Verdict, verify, verify_steps
+
+if TYPE_CHECKING:
+    from dphmm.audit.reading import read as read
 
 __all__ = [
     "Adversary",
@@ -29,8 +35,18 @@ __all__ = [
     "check_release_table",
     "exposure",
     "is_on_lattice",
+    "read",
     "sample_plan",
     "sequence_loss",
     "verify",
     "verify_steps",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Tables are read by a library that the checks of plans do not need.
+    if name != "read":
+        raise AttributeError(f"module 'dphmm.audit' has no attribute {name!r}")
+    from dphmm.audit.reading import read
+
+    return globals().setdefault(name, read)

@@ -17,18 +17,19 @@ from dphmm.types import BoolArray, IntArray
 def first_support(model: MarkovModel, start: str) -> BoolArray:
     """The states (N,) that are possible at step 1."""
     support = np.asarray(model.initial) > 0
-    return moved(model, support, 1) if start == "before" else support
+    return moved(model, support) if start == "before" else support
 
 
-def moved(model: MarkovModel, support: BoolArray, t: int) -> BoolArray:
-    """The states (N,) that a possible one can move to on the way to step t."""
+def moved(model: MarkovModel, support: BoolArray) -> BoolArray:
+    """The states (N,) that a possible one can move to in one step."""
     if model.jump is not None:
         # A jump leads everywhere.
         return np.full(model.n_states, support.any())
-    matrix = model.transition_at(t)
-    start = np.repeat(np.arange(model.n_states), np.diff(matrix.indptr))
     after = np.zeros(model.n_states, dtype=np.bool_)
-    after[matrix.indices[support[start] & (matrix.data > 0)]] = True
+    # Every slot has the same moves: a move of any of them counts at every step.
+    for matrix in model.matrices:
+        start = np.repeat(np.arange(model.n_states), np.diff(matrix.indptr))
+        after[matrix.indices[support[start] & (matrix.data > 0)]] = True
     return after
 
 
@@ -42,9 +43,9 @@ def hidden(model: MarkovModel, support: BoolArray) -> BoolArray:
 def moved_through(model: MarkovModel, support: BoolArray, t: int, until: int) -> BoolArray:
     """The states (N,) possible at step ``until`` after those of step t, without a release in between.
 
-    Supports of a chain that is the same at every step come round again, and are not moved once more.
+    Supports come round again, and are not moved once more.
     """
-    seen: dict[bytes, int] | None = {} if model.time_homogeneous else None
+    seen: dict[bytes, int] | None = {}
     while t < until:
         if seen is not None:
             before = seen.setdefault(support.tobytes(), t)
@@ -52,7 +53,7 @@ def moved_through(model: MarkovModel, support: BoolArray, t: int, until: int) ->
                 t, seen = until - (until - t) % (t - before), None
                 continue
         t += 1
-        support = moved(model, support, t)
+        support = moved(model, support)
     return support
 
 
@@ -79,9 +80,9 @@ def support_of(session: ReleaseSession) -> BoolArray:
     setting = session.setting
     model, options = setting.model, setting.options
     support = first_support(model, options.start)
-    for t in range(1, session.t):
-        following = moved(model, support, t + 1)
-        if model.time_homogeneous and np.array_equal(following, support):
+    for _ in range(1, session.t):
+        following = moved(model, support)
+        if np.array_equal(following, support):
             break
         support = following
     return hidden(model, support)

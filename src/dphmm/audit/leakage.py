@@ -102,9 +102,9 @@ class SubjectLeakage:
 
     def __init__(self, ledger: Ledger, model: MarkovModel, policy: PolicyGraph | None, space: StateSpace) -> None:
         self._ledger, self._model, self._policy, self._space = ledger, model, policy, space
-        self._temporal: dict[tuple[str, bytes], dict[str, Any]] = {}
+        self._temporal: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._policies: dict[tuple[Any, ...], dict[str, Any]] = {}
-        self._couplings: dict[tuple[str, int], dict[str, Any]] = {}
+        self._couplings: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def check(self, subject: str) -> None:
         """Raises InvalidInput where the releases of a subject were not made with this model and policy."""
@@ -115,8 +115,7 @@ class SubjectLeakage:
         headers = self._headers(subject)
         entries = {header.query: self._ledger.entries(subject, header.query) for header in headers}
         losses = losses_per_step([entry for each in entries.values() for entry in each])
-        start = headers[0].options["start"]
-        found = {"subject": subject, "temporal": self._temporal_leakage(start, losses)}
+        found = {"subject": subject, "temporal": self._temporal_leakage(headers[0], losses)}
         if self._policy is not None:
             found["policy"] = self._policy_leakage(headers, entries, len(losses))
             found["couplable"] = self._couplable(headers, len(losses))
@@ -140,10 +139,18 @@ class SubjectLeakage:
             raise InvalidInput("ledger", f"queries of {subject!r} with different starts", "one start for all queries")
         return headers
 
-    def _temporal_leakage(self, start: str, losses: FloatArray) -> dict[str, Any]:
-        key = (start, losses.tobytes())
+    def _begin(self, header: SessionHeader) -> tuple[str, int]:
+        """How a history begins: its ``start``, and the number of its step 1 where the model's slots go by a clock."""
+        return header.options["start"], self._model.number_of_first(header.options.get("origin", ""))
+
+    def _begun(self, header: SessionHeader) -> MarkovModel:
+        """The model with steps counted from those of a history."""
+        return self._model.counted_from(header.options.get("origin", ""))
+
+    def _temporal_leakage(self, header: SessionHeader, losses: FloatArray) -> dict[str, Any]:
+        key = (self._begin(header), losses.tobytes())
         if key not in self._temporal:
-            found = temporal_leakage(self._model.starting(start), losses)
+            found = temporal_leakage(self._begun(header).starting(header.options["start"]), losses)
             self._temporal[key] = {
                 "cost": _listed(losses),
                 "backward": _listed(found.backward),
@@ -159,14 +166,14 @@ class SubjectLeakage:
         self, headers: Sequence[SessionHeader], entries: Mapping[str, Sequence[Entry]], steps: int
     ) -> dict[str, Any]:
         assert self._policy is not None
-        key = tuple((h.options["start"], *((e.t, e.plan_hash) for e in entries[h.query])) for h in headers)
+        key = tuple((self._begin(h), *((e.t, e.plan_hash) for e in entries[h.query])) for h in headers)
         if key not in self._policies:
             plans: list[list[Any]] = [[] for _ in range(steps)]
             for header in headers:
                 for t, plan in self._plans(header, entries[header.query]):
                     plans[t - 1].append(plan)
             together = [self._one(each) for each in plans]
-            found = leakage_of(self._model, headers[0].options["start"], together, self._policy)
+            found = leakage_of(self._begun(headers[0]), headers[0].options["start"], together, self._policy)
             self._policies[key] = {
                 "total": [bounded(float(np.max(t, initial=0.0, where=~np.isnan(t)))) for t in found.total],
                 "worst": bounded(found.worst),
@@ -175,9 +182,9 @@ class SubjectLeakage:
 
     def _couplable(self, headers: Sequence[SessionHeader], steps: int) -> dict[str, Any]:
         """Whether the sum of epsilons bounds the policy leakage."""
-        key = headers[0].options["start"], steps
+        key = *self._begin(headers[0]), steps
         if key not in self._couplings:
-            found = couplable(self._model.starting(key[0]), self._policy, max(1, steps))
+            found = couplable(self._begun(headers[0]).starting(key[0]), self._policy, max(1, steps))
             self._couplings[key] = {"holds": found.holds, "hops": bounded(found.hops)}
         return self._couplings[key]
 
@@ -196,7 +203,7 @@ class SubjectLeakage:
         released = [entry for entry in entries if entry.z is not None]
         answers = [Answer(e.t, np.array(e.z, dtype=np.int64), str(e.plan_hash)) for e in released]
         replay = Replay(Subjects(setting), self._ledger, Findings(), most=0)
-        replayed = replay.follow(header.subject, answers)
+        replayed = replay.follow(header.subject, answers, header.options.get("origin", ""))
         if replayed is None:
             came = f"releases of {header.subject!r} whose plans cannot be made again"
             raise InvalidInput("ledger", came, "the ledger, model and policy of one release, and this version of dphmm")

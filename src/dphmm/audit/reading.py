@@ -313,7 +313,7 @@ def read(
     >>> world = (model, dphmm.policy.complete(3), space, 1)
     >>> released = dphmm.release_many(table, *world, bits=dphmm.ReplayBits(1))
     >>> plans = dphmm.audit.check_release(released, *world).plain_plans()
-    >>> found = dphmm.read(released, plans=plans, states=space, prior=[0.2, 0.6, 0.2])
+    >>> found = dphmm.audit.read(released, plans=plans, states=space, prior=[0.2, 0.6, 0.2])
     >>> found.people, found.answers, found.likelihoods.shape
     (1, 1, (1, 3))
 

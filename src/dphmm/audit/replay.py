@@ -103,7 +103,7 @@ class Replay:
         ``origin``: what step 1 of the subject stands for, "" where nothing says so.
         """
         setting = self.subjects.of(user)
-        position = setting.first()
+        position = setting.first(origin)
         support = first_support(setting.model, setting.options.start)
         found: list[Replayed] = []
         for answer in history:
@@ -131,11 +131,11 @@ class Replay:
             support = self._moved(setting, support, answer.t, answer.t + 1)
         return found
 
-    def plans(self, user: str, history: Sequence[Answer]) -> list[Plan] | None:
+    def plans(self, user: str, history: Sequence[Answer], origin: str = "") -> list[Plan] | None:
         """The plans of `follow` alone: where they hang on no answer, no belief is needed for them."""
         setting = self.subjects.of(user)
         if not setting.has_public_plans or self.ledger is not None or self.subjects.chosen:
-            replayed = self.follow(user, history)
+            replayed = self.follow(user, history, origin)
             return None if replayed is None else [found.plan for found in replayed if found.plan is not None]
         support, t, found = first_support(setting.model, setting.options.start), 1, []
         for answer in history:
@@ -165,7 +165,7 @@ class Replay:
         if (setting, until) not in self._supports:
             after = moved_through(setting.model, support, t, until)
             key = after.tobytes()
-            if key == before and until == t + 1 and setting.model.time_homogeneous:
+            if key == before and until == t + 1:
                 self._still.add(key)
             self._supports[setting, until] = self._distinct.setdefault(key, after)
         return self._supports[setting, until]

@@ -92,7 +92,7 @@ def sequence_loss(
     options = setting.options
     if not setting.has_public_plans:
         raise InvalidInput("constraint", str(options.constraint), "the support: plans that are known beforehand")
-    moves = int(model.transition.nnz) if model.time_homogeneous else model.n_states**2
+    moves = int(model.transition_at(1).nnz)
     if steps < 1 or moves**2 * steps > _MOST_WORK:
         raise InvalidInput("steps", steps, f"1 or more, and at most {_MOST_WORK} pairs of moves in all")
     plans, supports = _plans(setting, steps)
@@ -121,11 +121,11 @@ def _plans(setting: Setting, steps: int) -> tuple[list[Plan], list[BoolArray]]:
     model = setting.model
     support = first_support(model, setting.options.start)
     plans, supports = [], []
-    for t in range(1, steps + 1):
+    for _ in range(steps):
         possible = hidden(model, support)
         plans.append(setting.planner.plan(possible, possible))
         supports.append(support)
-        support = moved(model, support, t + 1)
+        support = moved(model, support)
     return plans, supports
 
 
@@ -140,7 +140,7 @@ def _worst_histories(
     secret = list(range(model.n_states)) if model.secrets is None else model.secrets.tolist()
     layers: list[Best] = [{(a, b): (tables[0][secret[a]][secret[b]], None) for a in possible for b in possible}]
     for t in range(2, len(tables) + 1):
-        to = _successors(model, t)
+        to = _successors(model)
         layer: Best = {}
         for (a, b), (value, _) in layers[-1].items():
             for x in to[a]:
@@ -160,7 +160,7 @@ def _worst_histories(
     return worst, tuple(first), tuple(second)
 
 
-def _successors(model: MarkovModel, t: int) -> list[list[int]]:
-    matrix = model.transition_at(t)
+def _successors(model: MarkovModel) -> list[list[int]]:
+    matrix = model.transition_at(1)
     rows: list[IntArray] = np.split(matrix.indices, matrix.indptr[1:-1])
     return [row.tolist() for row in rows]

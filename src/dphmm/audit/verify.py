@@ -423,8 +423,8 @@ def verify_steps(
         return found
     seen = {plan.hash}
     for t in range(2, steps + 1):
-        following = moved(model, support, t)
-        if model.time_homogeneous and np.array_equal(following, support):
+        following = moved(model, support)
+        if np.array_equal(following, support):
             break
         support = following
         possible = hidden(model, support)

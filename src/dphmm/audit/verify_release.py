@@ -519,6 +519,7 @@ MEMBERS: dict[str, Any] = {
         "sha256": _HASH,
         "step_seconds": (int, None),
         "latent_states?": int,
+        "slots?": int,
         "method": str,
         "private": (True, False, None),
         "because?": _NAME,
@@ -576,6 +577,12 @@ MEMBERS: dict[str, Any] = {
         ],
     },
     "beginnings?": {"subjects": int, "sha256": _HASH},
+    "events?": {
+        "case_names": ("random", "kept"),
+        "times": ("none", "day", "exact"),
+        "length": _LENGTH,
+        "length_hidden": bool,
+    },
     "randomness": {"replayable_rows": int, "words": ("system", "job key")},
     "not_protected": [
         (
@@ -801,6 +808,9 @@ class Model:
             self.own: list[Point] = [tuple(flat[i * d : i * d + d]) for i in range(self.n)]
             #: States of the chain, and of which state of the release each is.
             self.latent = len(self.initial)
+            #: How the matrix of a step is chosen, and how many there are, their rows one after another.
+            self.slots = self.meta.get("slots")
+            self.matrices = 1 if self.slots is None else len(self.slots["begins"])
             hidden = self._values("secrets") if "secrets.npy" in self.arrays else range(self.n)
             self.secrets: list[int] = list(hidden)
             self._require_chain()
@@ -814,7 +824,8 @@ class Model:
     def _require_chain(self) -> None:
         """Raises ValueError for arrays that are no chain of these states."""
         n, rows = self.latent, list(self.indptr)
-        right = n > 0 and len(self.own) == self.n and len(self.secrets) == n and len(rows) == n + 1 and rows[0] == 0
+        right = n > 0 and len(self.own) == self.n and len(self.secrets) == n and rows[0] == 0
+        right = right and self.matrices > 0 and len(rows) == self.matrices * n + 1
         right = right and set(self.secrets) == set(range(self.n))
         right = right and rows == sorted(rows) and rows[-1] == len(self.indices) == len(self.data)
         right = right and all(0 <= j < n for j in self.indices) and all(type(x) is int for p in self.own for x in p)
@@ -866,18 +877,22 @@ class Model:
 
     @cached_property
     def digest(self) -> str:
-        header = {"model": 1, "n": self.latent, "nnz": len(self.data), "start": self.start, "step": self.step}
+        moves = sum(map(len, self.moves)) if self.slots else len(self.data)
+        header = {"model": 1, "n": self.latent, "nnz": moves, "start": self.start, "step": self.step}
         if self.jump is not None:
             header["jump"] = self.jump
         if self.has_secrets:
             header["secrets"] = self.n
+        if self.slots is not None:
+            rule = repr((self.slots["period"], tuple(self.slots["begins"]), self.slots["zone"])).encode()
+            changes = self._values("changes")
+            header["slots"] = hashlib.sha256(rule + struct.pack(f"<{len(changes)}q", *changes)).hexdigest()
         sha = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-        parts: list[tuple[Sequence[Any], str]] = [
-            (self.initial, "d"),
-            (self.indptr, "q"),
-            (self.indices, "q"),
-            (self.data, "d"),
-        ]
+        parts: list[tuple[Sequence[Any], str]] = [(self.initial, "d")]
+        for first in range(0, self.matrices * self.latent, self.latent):
+            ends = self.indptr[first : first + self.latent + 1]
+            own = slice(ends[0], ends[-1])
+            parts += [([end - ends[0] for end in ends], "q"), (self.indices[own], "q"), (self.data[own], "d")]
         if self.jump is not None:
             parts.append((self._values("jump"), "d"))
         if self.has_secrets:
@@ -942,7 +957,7 @@ class Model:
         So is a model of a whole grid with one law of moves, of at most two cells on an axis and as likely one way as
         the other, where people begin anywhere alike. A rare move is compared relative to itself, too.
         """
-        if self.space["kind"] != "grid" or self.has_secrets:
+        if self.space["kind"] != "grid" or self.has_secrets or self.slots is not None:
             return False
         least = [min(point[j] for point in self.own) for j in range(2)]
         width = [max(point[j] for point in self.own) - least[j] + 1 for j in range(2)]
@@ -975,11 +990,18 @@ class Model:
 
     @cached_property
     def moves(self) -> list[list[tuple[int, float]]]:
-        found = []
-        for s in range(self.latent):
-            a, b = self.indptr[s], self.indptr[s + 1]
-            found.append([(j, p) for j, p in zip(self.indices[a:b], self.data[a:b], strict=True) if p > 0])
-        return found
+        """The moves from each state, with a probability that one slot or another gives each."""
+        found: list[dict[int, float]] = [{} for _ in range(self.latent)]
+        for row in range(self.matrices * self.latent):
+            a, b = self.indptr[row], self.indptr[row + 1]
+            found[row % self.latent] |= {j: p for j, p in zip(self.indices[a:b], self.data[a:b], strict=True) if p > 0}
+        return [sorted(row.items()) for row in found]
+
+    @property
+    def moves_alike(self) -> bool:
+        """Whether every slot has the same moves, so that a support does not depend on the hour."""
+        ends = [len(self.moves[s]) for s in range(self.latent)] * self.matrices
+        return ends == [b - a for a, b in zip(self.indptr, self.indptr[1:], strict=False)]
 
     def support_at(self, t: int) -> frozenset[int]:
         """The states that can be possible at step t of a subject, whatever was answered."""
@@ -1527,6 +1549,7 @@ class Checker:
             ("bytes", self.bytes),
             ("statement", self.of_statement),
             ("counts", self.counts),
+            ("cases", self.cases),
             ("private", self.private),
             ("epsilon", self.epsilons),
             ("chosen steps", self.chosen_steps),
@@ -1708,6 +1731,29 @@ class Checker:
         right = sum(chosen.values()) == len(self.file) - unasked and chosen.keys() <= {*MECHANISMS}
         wrong = "mechanisms that answered other numbers of rows, or that there are not"
         self.report.require(right, "answers", f"mechanisms answered {sum(chosen.values()):,} rows, as stated", wrong)
+
+    def cases(self) -> None:
+        """What the rows of cases tell beside their answers: names, times, lengths."""
+        stated = self.stated("events")
+        if stated is None:
+            return
+        moments = [moment for moment in self.file.moments if moment is not None]
+        days = all(moment % (86_400 * 10**6) == 0 for moment in moments)
+        times = ["none"] if "t" not in self.file.columns else ["exact", *["day"] * days]
+        wrong = f"times are {times[-1]}, and the statement says {str(stated['times'])[:20]}"
+        self.report.require(stated["times"] in times, "cases", f"times: {stated['times']}, as stated", wrong)
+        names = list(self.file.users)
+        drawn = names == sorted(names) and all(re.fullmatch("[bcdfghjklmnpqrst]{12}", name) for name in names)
+        kept = stated["case_names"] == "kept"
+        wrong = "names that were not drawn, or an order that is not theirs"
+        self.report.require(kept or drawn, "cases", f"names are {'kept' if kept else 'drawn'}, as stated", wrong)
+        lengths = {len(rows) for rows in self.file.users.values()}
+        told = stated["length"] is None and stated["length_hidden"] is False
+        wrong = f"cases of {some(sorted(map(str, lengths)))} rows, and the statement says {str(stated['length'])[:20]}"
+        alike = f"the length of a case is {'told' if told else 'that of all'}, as stated"
+        self.report.require(told or lengths == {stated["length"]}, "cases", alike, wrong)
+        if not told:
+            self.report.add(_STATED, "cases", f"whether lengths hide each other: {stated['length_hidden']}")
 
     def _of_file(self) -> None:
         """Which file the statement is about."""
@@ -2238,6 +2284,10 @@ class Checker:
         self.same("model", "model.step_seconds", self.model.step)
         if self.model.has_secrets or self.stated("model.latent_states") is not None:
             self.same("model", "model.latent_states", self.model.latent if self.model.has_secrets else None)
+        if self.model.slots is not None or self.stated("model.slots") is not None:
+            self.same("model", "model.slots", self.model.matrices if self.model.slots is not None else None)
+            alike = self.model.jump is not None or self.model.moves_alike
+            self.report.require(alike, "model", "every slot has the same moves", "a slot with other moves than another")
         self.same("model", "model.method", str(stated.get("method", "unknown")))
         private = stated.get("private")
         self.same("model", "model.private", private if isinstance(private, bool) else None)

@@ -76,7 +76,7 @@ def protection_facts(
     (2, 2)
     """
     setting = Setting.of(model, policy, space, epsilon, **choices)
-    options, position = setting.options, setting.first()
+    options, position = setting.options, setting.first(setting.model.example_origin)
     plan_set = position.constrain(options.constraint)
     within = Constraint.surrogated(position.prior.support, plan_set, space)  # which states are planned, no more
     document: dict[str, Any] = {"policy": _policy(policy, space), "first_step": _step(policy, space, within)}
@@ -382,7 +382,7 @@ def release_preview(batch: Batch, rows: Trajectories | VisitTable) -> dict[str, 
     >>> from dphmm.batch import Batch
     >>> space = dphmm.StateSpace.categories(["a", "b"])
     >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], space=space)
-    >>> rows = dphmm.Trajectories.from_labels(["ann", "ann", "ben"], state=["a", "b", "a"])
+    >>> rows = dphmm.states.Trajectories.from_labels(["ann", "ann", "ben"], state=["a", "b", "a"])
     >>> told = release_preview(Batch(model, dphmm.policy.complete(2), space, 1), rows)
     >>> told["would_release"], told["subjects"], told["largest_epsilon_sum"]
     (3, 2, '2')
@@ -406,7 +406,7 @@ def release_preview(batch: Batch, rows: Trajectories | VisitTable) -> dict[str, 
 
 def first_plans(setting: Setting) -> list[Plan]:
     """The plans of the first steps, as far as they do not depend on what is released."""
-    position = setting.first()
+    position = setting.first(setting.model.example_origin)
     plans: list[Plan] = []
     for _ in range(_STEPS):
         plan = setting.plan(position)

@@ -158,7 +158,7 @@ def plan(
     >>> space = dphmm.StateSpace([0, 1])
     >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
     >>> promise = dphmm.SequencePromise(2, per=8)
-    >>> dphmm.plan(model, dphmm.policy.complete(2), space, promise, epsilon=1, people=20).schedule.at
+    >>> dphmm.choose.plan(model, dphmm.policy.complete(2), space, promise, epsilon=1, people=20).schedule.at
     (3, 7)
 
     Source: docs/proofs/schedules.md.

@@ -106,7 +106,7 @@ class SchedulePlan:
     >>> space = dphmm.StateSpace([0, 1, 2, 3])
     >>> model = dphmm.MarkovModel([0.25] * 4, [[.8, .2, 0, 0], [.2, .6, .2, 0], [0, .2, .6, .2], [0, 0, .2, .8]])
     >>> promise = dphmm.SequencePromise(3, steps=12)
-    >>> found = dphmm.plan(model, dphmm.policy.radius(space, 1), space, promise, people=20)
+    >>> found = dphmm.choose.plan(model, dphmm.policy.radius(space, 1), space, promise, people=20)
     >>> found.schedule.promise.total
     Fraction(3, 1)
 

@@ -206,9 +206,9 @@ def search(
 
     The total of the promise is tried, with a quarter, half and twice of it; of each the schedule of least error among
     those whose answers leave the doubt that is asked for. ``options``: hours, epsilon, people, seed, as for
-    `dphmm.plan`.
+    `dphmm.choose.plan`.
 
-    Raises InvalidInput as `dphmm.plan`, and Refused where every policy is refused.
+    Raises InvalidInput as `dphmm.choose.plan`, and Refused where every policy is refused.
 
     Examples
     --------
@@ -301,12 +301,15 @@ def _coarser(model: MarkovModel, space: Grid, times: int) -> MarkovModel:
     # A cell where nobody was still moves somewhere.
     weights = np.ones(model.n_states) if told is None else told + 1e-9
     members = sparse.csr_array((np.ones(len(number)), (np.arange(len(number)), number)), (len(number), len(kept)))
-    moves = members.T @ sparse.diags_array(weights) @ model.matrix @ members
     share = np.bincount(number, weights=weights)
+    weighed = members.T @ sparse.diags_array(weights)
+    moves = [weighed @ each @ members for each in model.matrices]
+    matrices = [sparse.csr_array(sparse.diags_array(1 / share) @ each) for each in moves]
     jump = model.jump
     return MarkovModel(
         np.bincount(number, weights=model.initial, minlength=len(kept)),
-        sparse.csr_array(sparse.diags_array(1 / share) @ moves),
+        matrices[0] if model.slots is None else matrices,
+        slots=model.slots,
         space=part,
         provenance=dict(model.provenance),
         start=model.start,

@@ -66,11 +66,15 @@ _IN_SQUARE, _IN_HEXAGON = (math.sqrt(2) + math.asinh(1)) / 6, 1 / 3 + math.log(3
 class Moves:
     """The moves of a model for the columns of matrices (N, n): beliefs ahead, likelihoods back.
 
+    Slots that go by a clock are those of who begins on a Monday, unless the model is counted from an origin. That holds
+    for all that is simulated here.
+
     ``often``: several steps at once are a sum over how often somebody moves in them, where people mostly stay. Who
     moves more often than all but one in 1,000 is left out of it.
     """
 
     def __init__(self, model: MarkovModel, often: bool = False) -> None:
+        model = model.counted_from()
         self._model, matrix, jump = model, model.matrix_at(1), model.jump
         many = matrix.nnz > _FULL * model.n_states**2 and model.n_states <= _MOST_FULL
         self._stays = 1.0 if jump is None else jump.stays
@@ -174,7 +178,7 @@ def walks(
     on. The walks are then those of people of whom it is known, if it is there of every step up to the last known.
     ``first`` (people,): where they begin, where that is not drawn.
     """
-    known = {} if ahead is None else ahead
+    known, model = {} if ahead is None else ahead, model.counted_from()
     # Sums of all rows take longer than the moves of some people: they are the same at every step of such a model.
     sums = _running(model.matrix_at(1).data) if model.time_homogeneous else None
     found = np.empty((people, steps), dtype=np.int64)

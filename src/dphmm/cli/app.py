@@ -61,6 +61,7 @@ MORE: Mapping[str, tuple[str, str]] = {
     "optimize": ("dphmm.cli.optimize:optimize", "A mechanism made once for a model and a policy, certified."),
     "verify": ("dphmm.cli.verify:verify", "Do plans, or a sampler, keep their promise?"),
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
+    "studio": ("dphmm.cli.studio:studio", "A page on this computer to choose a release by looking."),
     "warm": ("dphmm.cli.warm:warm", "Compile ahead, so that no command has to wait for it."),
 }
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -254,7 +255,9 @@ def app() -> None:
     statement beside every released file.
 
     Every command may take --json (one JSON object on standard output), -q (no progress and no summary; warnings stay)
-    and, where it writes a file, --force (replace it). -h of a command has what most days need, --help-all the rest.
+    and, where it writes a file, --force (replace it). Those that read people take --spelling same or exact: different
+    spellings of a name are one person (the default), or several; a ledger keeps the rule. -h of a command has what
+    most days need, --help-all the rest.
 
     Exit codes: 0 done; 1 refused by the promise; 2 bad input; 3 done, but rows were set aside; 4 the ledger
     is in use; 130 interrupted; 141 nobody reads the output any more; 143 terminated.

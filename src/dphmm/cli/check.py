@@ -28,9 +28,10 @@ from dphmm.cli.options import loaded_model, messages, spelling_of
 from dphmm.cli.pipeline import LEDGER, MODEL, PEOPLE, Pipeline, run_stage
 from dphmm.cli.plan import plan
 from dphmm.cli.release import read_rows, release
-from dphmm.cli.release_job import Job, asked_promise, check_asked, kept_ledger
+from dphmm.cli.release_job import Job, asked_promise, check_asked
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.setup.releasing import kept_ledger
 from dphmm.storage.inputs import checked_input
 from dphmm.storage.models import save_model
 from dphmm.storage.private_tables import rejected_path
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 #: Options of a release that are no part of a question, or change nothing of a table.
 _OTHERS = (
     "trajectories", "model", "policy", "output", "format", "new", "dry_run", "although", "check", "yes", "noun",
-    "model_people", "mechanism", "quiet", "as_json", "help_all",
+    "case_names", "times", "model_people", "mechanism", "quiet", "as_json", "help_all",
 )  # fmt: skip
 
 
@@ -179,7 +180,8 @@ def _figures(given: Mapping[str, Any], allowed: Schedule | None = None) -> Table
     from dphmm.evaluation.table_check import Unplaced, table_check
 
     asked = any(given[name] is not None for name in ("epsilon", "path_epsilon", "plan"))
-    options = {**given, "new": False, "quiet": True, "mechanism": None, "check": None, "although": None, "noun": None}
+    unasked = dict.fromkeys(("mechanism", "check", "although", "noun", "case_names", "times"))
+    options = {**given, "new": False, "quiet": True, **unasked}
     job = Job.of(options if asked else {**options, "epsilon": "1"}).scheduled(options)
     if allowed is not None:
         job = replace(job, epsilon=None, choices={**job.choices, "schedule": allowed})

@@ -67,7 +67,7 @@ def one_line(text: str) -> str:
 _FIELDS = {
     **{name: f"--{name}" for name in (
         "answer", "constraint", "delimiter", "epsilon", "hours", "mechanism", "noun", "people", "per", "protection",
-        "query", "reserve", "smoothing", "start", "steps", "timezone", "window", "zone",
+        "query", "reserve", "smoothing", "spelling", "start", "steps", "timezone", "window", "zone",
     )},
     **{side: f"--bbox {side}" for side in ("west", "south", "east", "north")},
     **{f"target_{name}": f"--target-{name}" for name in ("error", "doubt", "stay")},
@@ -89,7 +89,7 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r" written by save_(model|policy)", lambda found: f" written by dphmm {_COMMANDS[found[1]]}"),
     (r", or user_column=", ", or dphmm import csv with --user-column"),
     (r"\b(no_times|each_trip|although)=True\b", lambda found: option_of(found[1])),
-    (r"\bdphmm\.check_table\(\)", "dphmm check"),
+    (r"\bdphmm\.evaluation\.check_table\(\)", "dphmm check"),
     (r"\bmend=True\b", "--mend-zones"),
     (r"\bcrs=(?=\S)", "--zone-crs "),
     (r"\buser_name=", "--user"),

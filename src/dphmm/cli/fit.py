@@ -63,6 +63,7 @@ from dphmm.storage.trajectories import by_reason, load_trajectories
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
+    from dphmm.markov.slots import Slots
     from dphmm.markov.trajectories import FitSummary, Records
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
@@ -138,7 +139,23 @@ def _counting(given: dict[str, Any]) -> dict[str, Any]:
         "min_count": 1 if given["min_count"] is None else given["min_count"],
         "all_cells": bool(given["all_cells"]),
         "merge_rare": given["merge_rare"],
+        "slots": _slots(given),
     }
+
+
+def _slots(given: Mapping[str, Any]) -> Slots | None:
+    """The slots that were named, read before the data are."""
+    if given["slots"] is None:
+        return None
+    from dphmm.markov.slots import Slots
+
+    try:
+        slots = Slots.parse(given["slots"])
+    except InvalidInput as error:
+        raise named(error, dict.fromkeys(("period", "width", "positions", "zone", "slots"), "--slots")) from None
+    if slots.by_clock and given["step"] is None:
+        raise InvalidInput("--slots", given["slots"], "--step beside it: these slots go by the clock")
+    return slots
 
 
 def _document(summary: FitSummary, loaded: Loaded, path: str) -> dict[str, Any]:
@@ -181,10 +198,10 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         records, rejected = records_of(source, given, space, timing, given["state_column"], shortest)
         if progress is not None:
             progress(1, 2)
-        mask = _mask(given, space)
+        mask, slots = _mask(given, space), _slots(given)
 
         def learn(admit: AdmitFit | None) -> MarkovModel:
-            return _learned(records, space, timing["step"], noise, mask, admit)
+            return _learned(records, space, timing["step"], noise, mask, slots, admit)
 
         if given["dry_run"]:
             return tell_fit(given, learn, console)
@@ -211,6 +228,7 @@ def _learned(
     step: int | None,
     noise: Mapping[str, Any],
     mask: str | None,
+    slots: Slots | None,
     admit: AdmitFit | None,
 ) -> MarkovModel:
     from dphmm.markov.private import fit_chain
@@ -220,6 +238,8 @@ def _learned(
             records.sequences,
             space.n_states,
             owners=records.owners,
+            first_steps=records.first_steps,
+            slots=slots,
             space=space,
             step=step,
             mask=mask,
@@ -234,11 +254,9 @@ def _learned(
 def _noise(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
     from dphmm.markov.stochastic import beginning
 
-    smoothing = "1" if given["smoothing"] is None else given["smoothing"]
     return {
         **caps_of(given),
         "initial": beginning(given["initial"], given["step"])[0],
-        "smoothing": finite_number(smoothing, "--smoothing"),
         "source": path.name,
     }
 
@@ -328,6 +346,12 @@ _CHAIN = (
     ),
     click.option("--state-column", metavar="COL", help="States are the names in this column."),
     click.option(
+        "--slots",
+        metavar="RULE",
+        help="Moves of their own for each part of the day (1d/4h), of the week (7d/4h), or of a sequence (1,2,3-5,6+); "
+        "by the clock of UTC, or of a zone named after it (1d/4h Europe/Berlin).",
+    ),
+    click.option(
         "--answers",
         metavar="labels|ordinal|FILE",
         help="What the names are answered with: themselves, 0, 1, ... in order, or a table of numbers.  "
@@ -339,8 +363,8 @@ _CHAIN = (
     click.option(
         "--smoothing",
         metavar="COUNT",
-        help="Added to the count of every pair of states; without --epsilon, on a grid, of neighbouring cells.  "
-        "[default: 0; with --epsilon 1]",
+        help="Added to the count of every pair of states; on a grid, of neighbouring cells; not with --epsilon.  "
+        "[default: 0]",
     ),
     click.option(
         "--initial",
@@ -455,7 +479,7 @@ _ONLY_HIDDEN = ("symbols", "symbols_file", "starts", "iterations", "delta", "met
 
 _ONLY_CHAIN = (
     "grid", "bbox", "h3", "zones", "zone_id", "zone_crs", "mend_zones", "state_column", "answers", "states_file",
-    "smoothing", "initial", "max_speed", "min_count",
+    "smoothing", "initial", "max_speed", "min_count", "slots",
     "moves", "all_cells", "merge_rare", "jump",
 )  # fmt: skip
 
@@ -487,6 +511,9 @@ def _check_private(given: Mapping[str, Any]) -> None:
     if given["min_count"] is not None:
         expected = "none with --epsilon: whether a move is rare is seen in the counts of all people"
         raise InvalidInput("--min-count", given["min_count"], expected)
+    if given["smoothing"] is not None:
+        expected = "none with --epsilon: the noise is known, and every move stays possible without it"
+        raise InvalidInput("--smoothing", given["smoothing"], expected)
     if given["all_cells"]:
         raise InvalidInput("--all-cells", "with --epsilon", "none: a fit with --epsilon keeps all cells already")
     if given["merge_rare"] is not None:

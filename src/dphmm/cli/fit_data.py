@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dphmm._checks import exact_epsilon, finite_number
 from dphmm.accounting.event import LearningEvent
 from dphmm.cli.console import Console, Row, named
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.inputs import PathLike
-    from dphmm.types import FloatArray
 
 DEFAULT_SPEED = "150km/h"
 
@@ -95,10 +92,6 @@ def answers_words(model: MarkovModel) -> str:
     shown = [f"{answer:g} {name}" for name, answer in zip(space.names, space.answers[:, 0].tolist(), strict=True)]
     more = f", ... ({len(shown)} in all: dphmm plan --details --states)" if len(shown) > _MOST_NAMES else ""
     return f"answers in the order of the names: {', '.join(shown[:_MOST_NAMES])}{more}"
-
-
-#: Points are laid over a box at this share of the edge of its cells: no cell but a sliver at the rim goes unseen.
-_SPACING = 0.4
 
 
 #: Of H3 cells every pair is a move that gets noise.
@@ -196,35 +189,14 @@ def _cells_of_box(given: Mapping[str, Any]) -> H3:
 
 
 def cells_over(box: Box, resolution: int, option: str = "--h3", why: str = ", of which every pair gets noise") -> H3:
-    """The H3 cells over a box: those of points laid closely over it, rims included."""
-    spacing = _SPACING * _edge(resolution)
-    west, east = box.west, box.east if box.east > box.west else box.east + 360.0
-    lats = _points(box.south, box.north, spacing / 111_000.0)
-    widest = float(np.cos(np.radians(0.0 if box.south < 0 < box.north else min(abs(box.south), abs(box.north)))))
-    lons = _points(west, east, spacing / (111_400.0 * max(widest, 1e-3)))
-    # Some 16 points fall into a cell.
-    if len(lats) * len(lons) > 40 * MOST_CELLS:
-        raise _too_many(resolution, option, why)
-    lat, lon = np.meshgrid(lats, (lons + 180.0) % 360.0 - 180.0, indexing="ij")
-    space = H3.covering(lat.ravel(), lon.ravel(), resolution)
-    if space.n_states > MOST_CELLS:
-        raise _too_many(resolution, option, why)
-    return space
-
-
-def _edge(resolution: int) -> float:
-    """Mean edge of a cell in metres; an edge shrinks by the square root of 7 with each resolution."""
-    return float(1_281_256.0 / 7.0 ** (min(max(resolution, 0), 15) / 2))
-
-
-def _points(low: float, high: float, spacing: float) -> FloatArray:
-    count = min(int(np.ceil((high - low) / spacing)) + 1, 10**6)
-    return np.linspace(low, high, max(count, 2))
-
-
-def _too_many(resolution: int, option: str, why: str) -> InvalidInput:
-    expected = f"at most {MOST_CELLS}{why}: a coarser RES or a smaller --bbox"
-    return InvalidInput(option, f"{resolution}, with more cells in the box", expected)
+    """The H3 cells over a box, as `H3.over` gives them; ``why`` they may not be more."""
+    try:
+        return H3.over(*box, resolution)
+    except InvalidInput as error:
+        if error.field != "resolution" or "cells in the box" not in str(error):
+            raise
+        expected = f"at most {MOST_CELLS}{why}: a coarser RES or a smaller --bbox"
+        raise InvalidInput(option, f"{resolution}, with more cells in the box", expected) from None
 
 
 def _grid(given: Mapping[str, Any]) -> Grid:
@@ -266,7 +238,7 @@ def bins_of(step: int | None, columns: Sequence[str]) -> int | None:
 
 def warn_of_order(path: Path, console: Console) -> None:
     """Say so where no column tells in which order the rows of a user are."""
-    if not {"t", "step"} & set(column_names(path)):
+    if not {"t", "step", "order"} & set(column_names(path)):
         console.warn(
             "no column t or step: rows are taken in file order (dphmm import csv --time-column makes a column t)"
         )

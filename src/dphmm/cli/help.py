@@ -16,6 +16,7 @@ COMMON = {
     "as_json": "--json: one JSON object on standard output.",
     "quiet": "-q, --quiet: no progress and no summary; warnings stay.",
     "force": "--force: replace an output that exists.",
+    "spelling": "--spelling: same or exact, spellings of a name are one person, or several.",
 }
 #: So many options are in a short help.
 _SHORT = 10
@@ -87,6 +88,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "dphmm verify --samples a.csv b.csv --epsilon 1",
     ),
     "account": ("dphmm account ledger.db", "dphmm account ledger.db --subject ann"),
+    "studio": ("dphmm studio", "dphmm studio people.csv", "dphmm studio release.toml"),
     "warm": ("dphmm warm",),
     "import csv": ("dphmm import csv taxis.csv -o trajectories.parquet --user-column taxi --timezone Europe/Berlin",),
     "import geo": ("dphmm import geo phones -o trajectories.parquet --user-from file-name",),
@@ -149,24 +151,22 @@ class Kinds(click.Group):
             formatter.write_paragraph()
             formatter.write(f"dphmm {name} KIND -h: one of them. dphmm {name} --help-all: every option.\n")
             return
-        kinds = self.list_commands(ctx)
         with formatter.section("Options"):
-            formatter.write_dl(
-                [
-                    (called, meaning if len(of) == len(kinds) else f"{meaning}  [{', '.join(of)}]")
-                    for (called, meaning), of in self.options(ctx).items()
-                ]
-            )
+            formatter.write_dl(list(self.options(ctx).items()))
 
-    def options(self, ctx: click.Context) -> dict[tuple[str, str], list[str]]:
-        """Which kinds take each option, by what it is called and its help."""
-        takers: dict[tuple[str, str], list[str]] = {}
-        for kind in self.list_commands(ctx):
+    def options(self, ctx: click.Context) -> dict[str, str]:
+        """The help of each option by what it is called: each meaning, with the kinds that take it so."""
+        kinds, takers = self.list_commands(ctx), dict[str, dict[str, list[str]]]()
+        for kind in kinds:
             command = self.get_command(ctx, kind)
             assert command is not None
-            for _, record in own_options(command, click.Context(command, info_name=kind, parent=ctx)):
-                takers.setdefault(record, []).append(kind)
-        return takers
+            for _, (called, meaning) in own_options(command, click.Context(command, info_name=kind, parent=ctx)):
+                takers.setdefault(called, {}).setdefault(meaning, []).append(kind)
+
+        def said(meaning: str, of: list[str]) -> str:
+            return meaning if len(of) == len(kinds) else f"{meaning}  [{', '.join(of)}]"
+
+        return {called: "  ".join(said(*one) for one in meanings.items()) for called, meanings in takers.items()}
 
 
 def _help_all() -> click.Option:

@@ -77,16 +77,17 @@ LAYOUTS = (
     Known("taxi trips of Porto", "porto", ("TAXI_ID", "TRIP_ID", "TIMESTAMP", "POLYLINE"), noun="vehicle"),
     Known(
         "an event log",
-        "csv",
+        "events",
         ("case:concept:name", "time:timestamp", "concept:name"),
         zone=True,
         on_map=False,
+        timed=False,
         noun="case",
     ),
 )
 #: Files that are no tables, by how their names end.
 ENDINGS = {
-    (".xes", ".xes.gz"): Known("an event log", "xes", on_map=False, noun="case"),
+    (".xes", ".xes.gz"): Known("an event log", "events", on_map=False, timed=False, noun="case"),
     (".kml",): Known("KML", "kml", person=f'{_FILE_OF}; or user-column = "name": that of a Placemark says it'),
     (".gpx",): Known("GPX", "geo", person=_FILE_OF),
     (".geojson", ".gpkg", ".shp", ".fgb"): Known("points", "geo", person=_POINT_OF),
@@ -207,7 +208,9 @@ def _standard(known: Known, columns: Sequence[str]) -> list[str]:
     """Everything of a standard layout that follows the file."""
     lower = {column.lower(): column for column in columns}
     lines = [f'kind = "{known.kind}"  # {known.called}', *[known.person] * bool(known.person), *[_ZONE] * known.zone]
-    if known.kind == "csv":
+    if known.kind == "events":
+        lines += _CASES
+    if known.kind in ("csv", "events") and columns:
         roles = zip(("user", "time", "state"), known.columns, strict=True)
         lines += [f"{role}-column = {_toml(lower[name])}" for role, name in roles]
     states = _MAP if known.on_map else _labels(known.timed)
@@ -359,6 +362,11 @@ _LABELS = (
     "",
     "[policy]",
     'kind = "complete"  # all states are hidden from each other',
+)
+_CASES = (
+    "# length = 20  # so many rows of each case, END after its last event: nothing but answers says how long it is.",
+    "# Choose it, never take it from the data; END is a name of states-file, and [plan] steps is the same number",
+    '# case-names = "kept"  # in place of random names: names and the order of cases tell when they began',
 )
 _PLAN = ("", "[plan]  # when to ask: a budget becomes a schedule", "path-epsilon = 12")
 _OF_A_DAY = ('per = "1d"', '# zone = "Europe/Berlin"  # whose midnight begins a day; UTC without it')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -12,7 +12,7 @@ from zipfile import is_zipfile
 import click
 
 from dphmm._checks import finite_number
-from dphmm.accounting.person import SPELLINGS, alike_words
+from dphmm.accounting.person import SPELLINGS
 from dphmm.cli.console import named
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import parse_duration, parse_length, parse_speed
@@ -102,23 +102,6 @@ def spelling_of(given: Mapping[str, Any]) -> str:
     path = given.get("ledger")
     kept = None if given["spelling"] is not None or path is None else stored_spelling(path)
     return str(given["spelling"] or kept or "same")
-
-
-def check_spelling(
-    chosen: str | None, ledger: str | Path | None, users: Sequence[str], alike: Mapping[str, str]
-) -> None:
-    """Ask once, before a ledger is made, how names are compared, where that is likely to matter.
-
-    ``alike``: spellings that are taken for other ones, and these.
-
-    Raises InvalidInput without --spelling where more than one name in 1,000 is another spelling, or most look drawn.
-    """
-    if chosen is not None or ledger is None or stored_spelling(ledger) is not None:
-        return
-    words = alike_words(users, alike)
-    if words is not None:
-        expected = "same, where they are one person each, or exact, where they are several"
-        raise InvalidInput("--spelling", f"nothing, and {words}", expected)
 
 
 def made_table(command: F) -> F:

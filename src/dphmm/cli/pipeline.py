@@ -19,9 +19,9 @@ import re
 import shutil
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
@@ -41,6 +41,7 @@ from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import ONE_OF_MANY, messages
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import statement_path
+from dphmm.storage.case_names import names_path
 from dphmm.storage.inputs import checked_input, file_digest
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
@@ -58,6 +59,7 @@ _LARGEST = 10**6
 PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE = "people.parquet", "model-people.parquet", "released-people.parquet"
 MODEL, POLICY, PLAN, LEDGER = "model.npz", "policy.json", "plan.json", "ledger.db"
 RELEASED, ESTIMATES, POPULATION, REPORT = "released.parquet", "estimates.parquet", "population.csv", "report.html"
+SYNTHETIC = "synthetic.parquet"
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class Stage:
 
     ``words``: the command, in which {kind} is the member ``kind`` of the table. ``reads``: (option or "", file) of
     earlier stages, of those files that there are; an option "" is an argument. ``writes``: the files of -o. ``file``:
-    whether the member ``file`` is its argument, in place of one that it reads.
+    whether the member ``file`` is its argument, in place of one that it reads. ``takes``: the options that are members
+    of the table, by default all but those that it ``leaves``: a pipeline fills them in, or has no use for them.
     """
 
     words: tuple[str, ...]
@@ -74,28 +77,51 @@ class Stage:
     writes: tuple[str, ...]
     kind: str = ""
     file: bool = False
+    takes: tuple[str, ...] = ()
+    leaves: tuple[str, ...] = ()
+
+    def members(self, options: Iterable[str]) -> list[str]:
+        """Those of the options of its command that are members of its table."""
+        taken = self.takes or [one for one in options if one not in (*_OWN, *self.leaves)]
+        return [one for one in options if one in taken]
 
 
+#: What decides a plan besides model and policy: one table, for the plan and for the release.
+SETTING = ("constraint", "mechanism", "protection", "start")
+#: Options that a pipeline fills in or decides.
+_OWN = ("output", "ledger", "id", "force", "new", "format", "help-all", "json", "quiet", "dry-run", "about", "out")
 #: By name, in the order in which they run.
 STAGES: Mapping[str, Stage] = {
-    "data": Stage(("import", "{kind}"), (), (PEOPLE,), kind="csv", file=True),
-    "split": Stage(("split",), (("", PEOPLE),), (MODEL_PEOPLE, RELEASED_PEOPLE)),
+    "data": Stage(("import", "{kind}"), (), (PEOPLE,), kind="csv", file=True, leaves=("fold",)),
+    "split": Stage(("split",), (("", PEOPLE),), (MODEL_PEOPLE, RELEASED_PEOPLE), takes=("share", "by", "user-column")),
     "model": Stage(("model", "{kind}"), (), (MODEL,), kind="grid", file=True),
-    "fit": Stage(("fit",), (("", MODEL_PEOPLE),), (MODEL,), file=True),
-    "policy": Stage(("policy", "{kind}"), (("", MODEL),), (POLICY,), kind="radius"),
-    "plan": Stage(("plan",), (("", MODEL), ("--policy", POLICY)), (PLAN,)),
-    "release": Stage(
-        ("release",), (("", RELEASED_PEOPLE), ("--model", MODEL), ("--policy", POLICY), ("--plan", PLAN)), (RELEASED,)
+    "fit": Stage(
+        ("fit",), (("", MODEL_PEOPLE),), (MODEL,), file=True,
+        # No release is made with a hidden model, and nothing that is published by a seeded fit.
+        leaves=("states", "symbols", "symbols-file", "starts", "iterations", "method", "noise", "delta", "order",
+                "seed", "spelling", "neighbours", "moves", "jump", "min-count", "merge-rare", "initial", "all-cells"),
     ),
-    "estimates": Stage(("read", "--estimates"), (("", RELEASED),), (ESTIMATES,)),
-    "population": Stage(("read",), (("", RELEASED),), (POPULATION,)),
-    "report": Stage(("report",), (("", RELEASED),), (REPORT,)),
-}
+    "policy": Stage(("policy", "{kind}"), (("", MODEL),), (POLICY,), kind="radius", leaves=("isolated", "open")),
+    "plan": Stage(
+        ("plan",), (("", MODEL), ("--policy", POLICY)), (PLAN,),
+        leaves=("policy", "details", "states", "plot", "target-error", "target-doubt", "target-stay", *SETTING),
+    ),
+    "release": Stage(
+        ("release",), (("", RELEASED_PEOPLE), ("--model", MODEL), ("--policy", POLICY), ("--plan", PLAN)), (RELEASED,),
+        leaves=("model", "policy", "plan", "schedule", "state-column", "spelling", "cap-cost", *SETTING),
+    ),
+    "estimates": Stage(
+        ("read", "--estimates"), (("", RELEASED),), (ESTIMATES,), takes=("own-places", "path", "marginals", "user")
+    ),
+    "population": Stage(("read",), (("", RELEASED),), (POPULATION,), takes=("by", "per", "zone")),
+    "synthesize": Stage(("synthesize",), (("", MODEL),), (SYNTHETIC,), takes=("people", "steps", "begin")),
+    "report": Stage(("report",), (("", RELEASED),), (REPORT,), takes=("backdrop", "title")),
+}  # fmt: skip
 _NEEDED = ("data", "policy", "release")
 #: Of all questions of a pipeline.
 _SHARED = (PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE)
 #: What may be published; all else that stages write is the owner's, who has it in the folder beside.
-_PUBLIC = (RELEASED, ESTIMATES, POPULATION, REPORT)
+_PUBLIC = (RELEASED, ESTIMATES, POPULATION, SYNTHETIC, REPORT)
 #: What makes a release another question about the same people.
 _QUESTION = ("model", "fit", "policy", "plan", "release")
 #: What reads names of people, by the rule of spelling of the data.
@@ -104,7 +130,7 @@ _OF_PEOPLE = ("split", "fit", "release")
 #: written of the stored answers, and whether a table that cannot be meant, or that no limit is set, stops it.
 _TELLS = {
     "--model-people": True, "--although": False, "--no-check": False, "--min-people": True,
-    "--noun": True, "--yes": False,
+    "--noun": True, "--yes": False, "--case-names": True, "--times": True,
 }  # fmt: skip
 #: Options of a release that is looked at whatever it asks.
 _ANY_STEPS = {
@@ -112,7 +138,7 @@ _ANY_STEPS = {
     **dict.fromkeys(("steps", "window", "per", "zone")),
 }  # fmt: skip
 #: What draws nothing and may be remade by a newer dphmm.
-_REMADE = ("estimates", "population", "report")
+_REMADE = ("estimates", "population", "synthesize", "report")
 #: What options that name files have in their help, beside FILE.
 _FILES = ("M", "P", "T", "TRAJ")
 #: What dphmm init leaves open, by member; of a member that names a column `COLUMN`.
@@ -120,8 +146,6 @@ QUESTIONS = {"user": "NAME", "bbox": "WEST,SOUTH,EAST,NORTH", "step": "STEP", "s
 COLUMN = "COLUMN"
 #: An option in a sentence, and the command that it is said to be of.
 _OPTION = re.compile(r"(?:\bdphmm (?P<command>[a-z]+)(?: [a-z]+)?? (?:with )?)?(?<![\w-])--(?P<option>[a-z][a-z0-9-]*)")
-#: Options that a pipeline fills in or decides.
-_OWN = ("output", "ledger", "id", "force", "new", "format", "help-all", "json", "quiet", "dry-run", "about", "out")
 
 
 @click.command("run", cls=Command, context_settings=CONTEXT)
@@ -192,7 +216,8 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
                 _tell_of_a_fit(record, console)
             return ended
         if name in _REMADE:
-            stage.place.keep(stage.outputs)
+            beside = [statement_path(path).name for path in stage.outputs.values() if statement_path(path).exists()]
+            stage.place.keep([*stage.outputs, *beside])
         for file, path in stage.outputs.items():
             if file in _SHARED and path.exists():
                 # Rows of people are for the owner alone, in a folder from which the release is published.
@@ -255,6 +280,7 @@ class Pipeline:
     beside: Path
     stages: Mapping[str, Mapping[str, Any]]
     ledger: Path
+    setting: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Pipeline:
@@ -275,9 +301,16 @@ class Pipeline:
         ledger = told.pop("ledger", None)
         if ledger is not None and (not isinstance(ledger, str) or not ledger or "\0" in ledger):
             raise InvalidInput("ledger", repr(ledger), "the name of a file")
+        setting = told.pop("setting", {})
+        if not isinstance(setting, dict):
+            raise InvalidInput("setting", repr(setting), "a table [setting]")
+        for member, value in setting.items():
+            if member not in SETTING:
+                raise InvalidInput(f"[setting] {member}", "no member of it", _near(member, SETTING))
+            _written(value, f"[setting] {member}")
         for name, table in told.items():
             if name not in STAGES or not isinstance(table, dict):
-                raise InvalidInput(f"[{name}]", "a table that there is not", _near(name, list(STAGES)))
+                raise InvalidInput(f"[{name}]", "a table that there is not", _near(name, [*STAGES, "setting"]))
         for name in _NEEDED:
             if name not in told:
                 raise InvalidInput("FILE", f"{path.name}, without a table [{name}]", f"[{name}] and its options")
@@ -291,7 +324,8 @@ class Pipeline:
             raise InvalidInput("[fit]", "no people", expected)
         beside = path.resolve().parent
         place, stages = ReleaseFolder.of(beside / folder), {name: told[name] for name in STAGES if name in told}
-        return cls(str(path), place, beside, stages, place.default_ledger if ledger is None else beside / ledger)
+        counted = place.default_ledger if ledger is None else beside / ledger
+        return cls(str(path), place, beside, stages, counted, setting)
 
     @property
     def folder(self) -> Path:
@@ -305,18 +339,15 @@ class Pipeline:
                 question = f"{value}, a question that dphmm init left open"
                 raise InvalidInput(f"[{name}] {member}", question, f"an answer: {Path(self.source).name} says to what")
         for name, table in self.stages.items():
-            known = _options(name, self._words(name, table))
+            known = STAGES[name].members(_options(name, self._words(name, table)))
             for member, value in table.items():
                 if member in ("kind", "file"):
                     if not isinstance(value, str) or not value or not getattr(STAGES[name], member):
                         raise InvalidInput(f"[{name}] {member}", repr(value), "a text, in a table that has it")
                     continue
-                if member in _OWN or member not in known:
-                    raise InvalidInput(
-                        f"[{name}] {member}",
-                        "no option of it",
-                        _near(member, [one for one in known if one not in _OWN]),
-                    )
+                if member not in known:
+                    came = "a member of [setting]" if member in SETTING else "no option of it"
+                    raise InvalidInput(f"[{name}] {member}", came, _near(member, known))
                 _written(value, f"[{name}] {member}")
             if self.is_drawn(name) and name == "fit":
                 exact_epsilon(table["epsilon"], "[fit] epsilon")
@@ -370,10 +401,16 @@ class Pipeline:
         if name in _OF_PEOPLE and "spelling" not in table:
             # Where none is named the import has asked, if names made it likely that it matters.
             words += ["--spelling", str(self.stages["data"].get("spelling", "same"))]
+        events = self.stages["data"].get("kind") == "events"
+        if name == "data" and events and "names-file" not in table:
+            # Folders that share a ledger share the names: a case has one account.
+            words += ["--names-file", names_path(self.ledger)]
+        if name == "release" and events:
+            words += ["--case-names", str(self.stages["data"].get("case-names", "random"))]
         if name == "release":
             words += ["--format", "parquet", "--ledger", self.ledger, "--query", self.query(number)]
         known = _options(name, self._words(name, table))
-        for member, value in table.items():
+        for member, value in (*(self.setting.items() if name in ("plan", "release") else ()), *table.items()):
             if member in ("kind", "file", "query"):
                 continue
             for text in _written(value, f"[{name}] {member}"):
@@ -403,7 +440,9 @@ class Pipeline:
             for table, stage in STAGES.items():
                 known = _options(table, self._words(table, self.stages.get(table, {})))
                 filled = option in _OWN or f"--{option}" in dict(stage.reads)
-                if found["command"] in (None, stage.words[0]) and option in known and not filled:
+                if option in SETTING and table in ("plan", "release"):
+                    tables.append((table != name, True, f"[setting] {option}"))
+                elif found["command"] in (None, stage.words[0]) and option in known and not filled:
                     tables.append((table != name, option not in self.stages.get(table, ()), f"[{table}] {option}"))
             return min(tables)[2] if tables else found[0]
 

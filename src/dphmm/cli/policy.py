@@ -269,12 +269,15 @@ def _distance(text: str, space: StateSpace) -> object:
 def _save(
     graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inputs: Sequence[str], said: Sequence[str] = ()
 ) -> None:
+    from dphmm.policy import with_end
     from dphmm.statement.parts import document as facts
     from dphmm.statement.release import CoveredDistance
     from dphmm.storage.policies import save_policy
 
     path = given["output"]
     new_output(path, inputs, given["force"])
+    if states.space is not None and (ended := with_end(graph, states.space)) is not graph:
+        graph, said = ended, [*said, "END is joined to every label, so any two labels are at most two edges apart"]
     lonely = considered(graph, states, given)
     graph, notes = lonely.policy, [*graph.notes, *lonely.notes]
     save_policy(graph, path, lonely.space, states)

@@ -18,13 +18,14 @@ from dphmm.errors import InvalidInput
 from dphmm.setup.released import Released
 from dphmm.storage.inputs import checked_input
 from dphmm.storage.public_tables import listed_columns
-from dphmm.storage.release_folder import folder_of
+from dphmm.storage.release_folder import LEARNED, folder_of
 from dphmm.storage.tables import table_format, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dphmm.reconstruction.population import Population
+    from dphmm.markov.model import MarkovModel
+    from dphmm.reconstruction.aggregates import Population
     from dphmm.reconstruction.shares import Share
     from dphmm.session.odds import EventOdds
     from dphmm.states.space import StateSpace
@@ -50,10 +51,18 @@ _NO_LOSS = 1e-12
 #: Regions that are printed.
 _SHOWN = 20
 #: What is read: the options that ask for it, by name; without any, what the file says of itself.
-_ASKS = {"estimates": "--estimates", "by": "--by", "event": "--event", "paths": "--paths", "sentences": "--statement"}
-#: Options that belong to one of these.
+_ASKS = {
+    "learn": "--learn",
+    "estimates": "--estimates",
+    "by": "--by",
+    "event": "--event",
+    "paths": "--paths",
+    "sentences": "--statement",
+}
+#: Options that belong to one of these, or to any of several.
 _BELONG = {
-    "own_places": ("--own-places", "estimates"), "path": ("--path", "estimates"),
+    "believe": ("--believe", "estimates by event"), "own_places": ("--own-places", "estimates"),
+    "path": ("--path", "estimates"),
     "marginals": ("--marginals", "estimates"), "per": ("--per", "by"), "zone": ("--zone", "by"),
     "flows": ("--flows", "by"), "states": ("--states", "by"), "first": ("--from", "event"), "last": ("--to", "event"),
     "always": ("--always", "event"),
@@ -61,14 +70,16 @@ _BELONG = {
 _OPTIONS = {
     "released": "OUT", "first": "--from", "last": "--to", "user": "--user", "regions": "--by", "per": "--per",
     "zone": "--zone", "flows": "--flows", "one": "--paths", "other": "--paths", "plans": "--plans",
-    "prior": "--prior", "coverage": "--coverage", "population": "--states",
+    "prior": "--prior", "coverage": "--coverage", "population": "--states", "believe": "--believe",
 }  # fmt: skip
 
 
 @click.command("read", cls=Command, context_settings=CONTEXT)
 @click.argument("released", metavar="OUT")
 @click.option("--estimates", is_flag=True, help="Write where people were, given all their answers.")
+@click.option("--learn", is_flag=True, help="Learn from all answers how people move: a model for --believe.")
 @click.option("--own-places", is_flag=True, help="Learn the places that each person returns to, where that helps.")
+@click.option("--believe", metavar="FILE", help="A model to read the answers with; plans stay those of the release.")
 @click.option("--path", is_flag=True, help="Add the state of every row on the single likeliest path (Viterbi).")
 @click.option("--marginals", is_flag=True, help="Add the probability of every state to every row (Parquet only).")
 @click.option(
@@ -109,7 +120,7 @@ def read(**given: Any) -> int:
         for one in (released, *beside):
             if one.changed is not None:
                 console.warn(one.changed)
-        document = {"estimates": _estimates, "by": _shares, "event": _event, "paths": _paths}[asked](
+        document = {"learn": _learned, "estimates": _estimates, "by": _shares, "event": _event, "paths": _paths}[asked](
             released, beside, given, console
         )
     except InvalidInput as error:
@@ -127,8 +138,9 @@ def _asked(given: Mapping[str, Any]) -> str | None:
     if len(asked) > 1:
         raise InvalidInput(_ASKS[asked[1]], f"it and {_ASKS[asked[0]]}", "one of them")
     for name, (option, belongs) in _BELONG.items():
-        if given[name] and belongs not in asked:
-            raise InvalidInput(option, "it alone", f"{_ASKS[belongs]} with it")
+        if given[name] and not set(belongs.split()) & set(asked):
+            with_it = " or ".join(_ASKS[each] for each in belongs.split())
+            raise InvalidInput(option, "it alone", f"{with_it} with it")
     if "event" in asked:
         for name, option in (("first", "--from"), ("last", "--to")):
             if given[name] is None:
@@ -141,7 +153,22 @@ def _output(releases: Sequence[Released], given: Mapping[str, Any], name: str) -
     path = Path(given["output"] or releases[0].folder.path / name)
     table_format(str(path), "-o")
     new_output(path, [one.folder.table for one in releases], given["force"] or given["output"] is None)
+    believe = _believed(given)
+    owners = believe is not None and believe.provenance.get("private") is False
+    if owners and any(path.absolute().parent == one.folder.path for one in releases):
+        came = f"{given['believe']}, fitted on true rows without privacy"
+        raise InvalidInput("--believe", came, "-o FILE outside the release: what it reads is its owner's alone")
     return path
+
+
+def _believed(given: Mapping[str, Any]) -> MarkovModel | None:
+    """The model of --believe. Raises InvalidInput for a file that is none."""
+    if given["believe"] is None:
+        return None
+    try:
+        return loaded_model(given["believe"])[0]
+    except InvalidInput as error:
+        raise named(error, {"model": "--believe"}) from None
 
 
 def _written(released: Released, path: Path, table: Any) -> str:
@@ -149,6 +176,50 @@ def _written(released: Released, path: Path, table: Any) -> str:
     if path.absolute().parent == released.folder.path:
         released.folder.keep([path.name])
     return str(path)
+
+
+# -- how people move -------------------------------------------------------------------------------------------------
+
+
+def _learned(
+    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
+) -> dict[str, Any]:
+    from dphmm.storage.models import save_model
+
+    path = Path(given["output"] or released.folder.path / LEARNED)
+    if path.suffix != ".npz":
+        raise InvalidInput("-o", str(path), "a name ending in .npz")
+    new_output(path, [one.folder.table for one in (released, *beside)], given["force"] or given["output"] is None)
+    with console.progress("learn") as progress:
+        found = released.learn(beside=beside, progress=progress or False)
+    document: dict[str, Any] = {
+        "family": found.family,
+        "iterations": found.iterations,
+        "people": found.people,
+        "gain": found.gain,
+        "error": found.error,
+        "reason": found.reason or None,
+        "meaning": PUBLIC,
+        "output": None,
+    }
+    if found.reason:
+        console.say(
+            [("learned", f"nothing: {found.reason}"), ("", "the model of the release reads best"), ("", PUBLIC)]
+        )
+        return document
+    save_model(found.model, path)
+    if path.absolute().parent == released.folder.path:
+        released.folder.keep([path.name])
+    gain = f"answers of people left out are likelier by {found.gain:.3g} a person, +- {found.error:.2g}, in logs"
+    console.say(
+        [
+            ("learned", f"from the answers of {found.people} people: {found.family}, {found.iterations} iterations"),
+            ("gain", gain),
+            ("", PUBLIC),
+            ("written", f"{path}; read with it: --estimates --believe {path}"),
+        ]
+    )
+    return {**document, "output": str(path)}
 
 
 # -- where people were ----------------------------------------------------------------------------------------------
@@ -164,7 +235,7 @@ def _estimates(
         raise InvalidInput("-o", str(path), "a name ending in .parquet with --marginals: CSV has no lists")
     choices = {name: given[name] for name in ("path", "marginals", "own_places")}
     with console.progress("read") as progress:
-        smoothed, places = released.smoothed(beside=beside, progress=progress, **choices)
+        smoothed, places = released.smoothed(beside=beside, believe=_believed(given), progress=progress, **choices)
     written = _written(released, path, smoothed_table(released.answers, smoothed, released.space))
     rows = released.answers
     document: dict[str, Any] = {
@@ -178,6 +249,9 @@ def _estimates(
     if smoothed.path is not None:
         document["path_is_likeliest_state"] = float((smoothed.path == smoothed.state).mean())
     told = []
+    if given["believe"] is not None:
+        document["believe"] = given["believe"]
+        told.append(("read with", given["believe"]))
     if given["own_places"]:
         document["own_places"] = None if places is None else {"rate": places.rate, "weight": places.weight}
         none = "none: answers left out are no likelier with them"
@@ -217,7 +291,9 @@ def _shares(
         console.warn(note)
     when = {name: given[name] for name in ("per", "zone") if given[name] is not None}
     with console.progress("read") as progress:
-        found = released.population(regions, flows=given["flows"] is not None, progress=progress or False, **when)
+        found = released.population(
+            regions, flows=given["flows"] is not None, believe=_believed(given), progress=progress or False, **when
+        )
     files = [_written(released, path, _table_of(found.records()))]
     if given["flows"] is not None:
         if not (flows := found.records(flows=True)):
@@ -288,7 +364,14 @@ def _event(
     window = _step_or_time(given["first"]), _step_or_time(given["last"])
     with console.progress("read") as progress:
         try:
-            found = released.odds(names, *window, always=given["always"], beside=beside, users=users, progress=progress)
+            found = released.odds(
+                *(names, *window),
+                always=given["always"],
+                beside=beside,
+                users=users,
+                believe=_believed(given),
+                progress=progress,
+            )
         except InvalidInput as error:
             raise named(error, {"states": "--event"}) from None
     rows = released.answers
@@ -320,7 +403,7 @@ def _paths(
     smoothers, others = Smoothers(released.subjects), OtherRows([(each.answers, each.subjects) for each in beside])
     bounds = []
     for user, own in rows_of_users(released.answers, users):
-        published = published_of(released.answers, user, own)
+        published = published_of(released.answers, user, own, released.subjects.setting.model)
         bound = path_loss(smoothers.of(user), published, one, other, others.of(user))
         bounds.append({"subject": user, "bound": _finite(bound)})
     document = {"subjects": bounds, "meaning": PATHS}
@@ -415,7 +498,9 @@ def _itself(given: Mapping[str, Any], console: Console) -> int:
     states = None
     if given["plans"] is not None:
         if place is None:
-            raise InvalidInput("--plans", given["plans"], "OUT a folder, whose model has the states; or dphmm.read")
+            raise InvalidInput(
+                "--plans", given["plans"], "OUT a folder, whose model has the states; or dphmm.audit.read"
+            )
         states = loaded_model(str(place.path / MODEL))[1]
     asked = {name: given[name] for name in ("plans", "prior", "coverage")}
     found = read_released(table, states=states, **asked)

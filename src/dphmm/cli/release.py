@@ -5,25 +5,23 @@ Every answer is stored in the ledger first; the released file appears at the end
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from fractions import Fraction
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.person import checked_noun
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import BAD_INPUT, REJECTED, Console, Row, aligned, print_json, reworded
+from dphmm.cli.console import BAD_INPUT, REJECTED, Console, Row, aligned, named, print_json, reworded
 from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, model_warning
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import (
     ONE_OF_MANY,
-    check_spelling,
     messages,
     plan_choices,
     spelling,
@@ -39,24 +37,23 @@ from dphmm.cli.release_job import (
     release_stream,
     told_if_interrupted,
 )
-from dphmm.session.releases import Releases
+from dphmm.errors import InvalidInput
+from dphmm.setup.releasing import FolderRelease, check_spelling
 from dphmm.statement.parts import document
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import checked_input, steady
-from dphmm.storage.ledger import COMMANDS, open_ledger
-from dphmm.storage.private_tables import in_words, write_rejected
+from dphmm.storage.private_tables import in_words
 from dphmm.storage.release_folder import COUNTS
 from dphmm.storage.release_folder import REJECTED as UNREADABLE
 from dphmm.storage.tables import column_names
 from dphmm.storage.trajectories import by_reason, load_visits
 
 if TYPE_CHECKING:
-    from dphmm.accounting.promise import Schedule, SequencePromise
     from dphmm.batch import Batch
-    from dphmm.session.releases import Released
+    from dphmm.cli.console import Work
     from dphmm.statement.release import ReleaseStatement
-    from dphmm.statement.story import Story
-    from dphmm.states.visit_table import UserRows, VisitTable
+    from dphmm.states.visit_table import VisitTable
+    from dphmm.storage.ledger import SqliteLedger
     from dphmm.storage.released import Published
     from dphmm.storage.trajectories import LoadedVisits, Watch
 
@@ -152,6 +149,18 @@ if TYPE_CHECKING:
     help="What one is called whom the rows are about, on the page and in the statement: vessel, case, device.",
 )
 @click.option(
+    "--case-names",
+    type=click.Choice(["random", "kept"]),
+    help="Rows are cases, called so by dphmm import events: the statement says what names, times and lengths tell.",
+)
+@click.option(
+    "--times",
+    type=click.Choice(["none", "day", "exact"]),
+    default="none",
+    show_default=True,
+    help="Of the events of cases: what is published of when they were.",
+)
+@click.option(
     "--model-people",
     type=click.Choice(["unknown", "others", "same"]),
     help="Whom the model was fitted on, for the privacy statement: others than those released (or nobody)?  "
@@ -179,28 +188,31 @@ def release(**given: Any) -> int:
     nothing is printed; --answer first answers the first line of a bin at once.
     """
     console = Console(given["quiet"])
-    given = in_folder(given)
-    job = Job.of(given)
-    if given["trajectories"] == "-":
-        return release_stream(job.scheduled(given), given, console)
-    if given["dry_run"]:
-        return preview(job.scheduled(given), given, console)
-
-    return release_file(job, given, console)
+    try:
+        given = in_folder(given)
+        job = Job.of(given)
+        if given["trajectories"] == "-":
+            return release_stream(job.scheduled(given), given, console)
+        if given["dry_run"]:
+            return preview(job.scheduled(given), given, console)
+        return release_file(job, given, console)
+    except InvalidInput as error:
+        raise named(error, {"folder": "-o"}) from None
 
 
 #: From so many steps on a release can take longer than a few seconds.
 _LONG = 100_000
-#: What is told of what a reader finds, where no plan has expected anything.
+#: What gives people whom a schedule leaves out an answer.
+_MORE_ANSWERS = (
+    "dphmm plan --hours asks in the hours that have rows, a model with a longer --step has more rows at each step, and "
+    "more answers of less epsilon each ask at more steps (dphmm plan --epsilon)"
+)
 
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
-    from dphmm.setup.publishing import PublicSide
-    from dphmm.statement.files import statement_path, write_statement
     from dphmm.statement.story import after_sequence_words
     from dphmm.statement.warnings import release_warnings
-    from dphmm.storage.released import Published
 
     loaded, sha256 = read_rows(job, given)
     rows = loaded.visits
@@ -208,53 +220,39 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     if job.open_schedule and not given["although"]:
         checked_batch(job, rows, given, console)
     job = job.scheduled(given)
-    batch, published = checked_batch(job, rows, given, console), Published()
+    batch = checked_batch(job, rows, given, console)
     owners = people(job, rows, sha256, given, console)
     agree_to_no_limit(batch, given, console, rows.users)
-    place, table = given["place"], given["table"]
-    go_on = "; the same command continues after them"
-    public = PublicSide(job.model, job.policy, job.space, job.planned, batch.setting.options.mechanism)
-    public.check_same(place)
     note_new_ledger(given, console)
-    place.create()
-    # Before anything is drawn: a full disk stops here, and not with answers that nobody can read again.
-    public.save(place)
-    with open_ledger(given["ledger"], spelling=given["spelling"]) as ledger, ledger.lease(COMMANDS):
+
+    @contextmanager
+    def during(ledger: SqliteLedger) -> Iterator[Work | None]:
         before = ledger.count_releases(given["query"])
-        batch = batch.over(ledger, None)
-        batch.check_rewritten(table)
-        batch.check_choices(rows.users)
-        place.keep_ledger(given["ledger"])
         model_warning(job.model, owners, console, release=True)
         for warning in release_warnings(batch.setting):
             console.warn(warning)
         console.say(work_ahead(rows))
+        go_on = "; the same command continues after them"
         with told_if_interrupted(given, before, lambda: go_on), console.progress("release") as progress:
-            chunks = batch.run(rows, resume=not given["new"], progress=progress)
-            after = sum(_after(chunk, batch.caps.promise) for chunk in batch.written(chunks, table, published))
-    statement = batch.statement(published, owners.people, known_by=owners.known_by)
-    with told_if_interrupted(given, before, lambda: go_on):
-        write_statement(table, statement)
-        place.keep([Path(table).name, statement_path(table).name])
-        write_rejected(place.owner / UNREADABLE, loaded.rejected, given["trajectories"])
-        rejected = by_reason(loaded.rejected)
-        batch.write_owner_counts(place.owner / COUNTS, rows, published, rejected)
-    if (told_unasked := _unasked(published, statement.subjects.words["people"])) is not None:
-        console.warn(told_unasked)
-    if after and batch.caps.promise is not None and batch.caps.promise.steps is not None:
-        console.note(after_sequence_words(after, published.rows, batch.caps.promise.steps))
-    told = _told(job, batch, statement, rows, published.subjects - published.unanswered)
-    document = _document(batch, published, statement, loaded) | told.document()
+            yield progress
+
+    output = given["place"], Path(given["table"]), Path(given["ledger"])
+    done = FolderRelease(batch, job.planned, *output, given["spelling"], given["new"]).write(
+        loaded, owners, given["trajectories"], during
+    )
+    published, statement = done.published, done.statement
+    if done.unanswered is not None:
+        console.warn(f"{done.unanswered}; {_MORE_ANSWERS}")
+    if done.after and statement.promise is not None and statement.promise.steps is not None:
+        console.note(after_sequence_words(done.after, published.rows, statement.promise.steps))
+    story = done.released.story
+    document = _document(done.batch, published, statement, loaded) | story.document()
+    owner = given["place"].owner.name
     if given["as_json"]:
-        print_json(
-            {
-                **document,
-                "output": given["output"],
-                "owner_counts": str(Path(given["output"]).with_name(place.owner.name) / COUNTS),
-            }
-        )
-    console.say([*told.rows(), *_summary(document, statement, given), *both_rows(statement.learning)])
-    return REJECTED if rejected or told_unasked is not None else 0
+        counts = Path(given["output"]).with_name(owner) / COUNTS
+        print_json({**document, "output": given["output"], "owner_counts": str(counts)})
+    console.say([*story.rows(), *_summary(document, statement, given), *both_rows(statement.learning)])
+    return REJECTED if done.rejected or done.unanswered is not None else 0
 
 
 def read_rows(job: Job, given: Mapping[str, Any], watch: Watch | None = None) -> tuple[LoadedVisits, str]:
@@ -312,67 +310,6 @@ def _document(batch: Batch, published: Published, statement: ReleaseStatement, l
         "reasons": statement.reasons,
         "learning": told["learning"],
     }
-
-
-def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable, answered: int) -> Story:
-    """What is told of a release: nothing of it follows from where people are."""
-    from dphmm.statement.story import story
-
-    # A plan's people have no steps or answers in other files.
-    planned, step = None if batch.continues else job.planned, job.model.step
-    found = None if planned is None or not _whole(rows, planned.schedule, step) else planned.found
-    if found is not None and planned is not None:
-        whole = max((_whole_blocks(one, rows, planned.schedule, step) for one in rows), default=0)
-        # Answers of parts of days about one place find it as those of whole ones.
-        answers = int(Fraction(statement.totals.epsilon_sum) // planned.schedule.exact)
-        found = replace(found, blocks=max(whole, answers // max(1, planned.schedule.releases)))
-    return story(
-        statement,
-        batch.caps.promise,
-        batch.setting.schedule,
-        found,
-        all_possible=batch.setting.excludes_no_state,
-        answered=answered,
-    )
-
-
-def _whole(rows: VisitTable, schedule: Schedule, step: int | None) -> bool:
-    """Whether everybody has a row at every step from the first to the last, and a whole block of them."""
-    steps = rows.steps
-    for visit in rows:
-        first, last = visit.rows[0], visit.rows[-1]
-        if last - first != steps[last] - steps[first] or not _whole_blocks(visit, rows, schedule, step):
-            return False
-    return True
-
-
-def _whole_blocks(visit: UserRows, rows: VisitTable, schedule: Schedule, step: int | None) -> int:
-    """How many whole blocks, or windows after one another, somebody has whose rows leave out no step."""
-    from dphmm.setup.released import whole_blocks
-
-    first, last = visit.rows[0], visit.rows[-1]
-    return whole_blocks(schedule, step, rows.steps[first], last - first + 1)
-
-
-def _after(rows: Sequence[Released], promise: SequencePromise | None) -> int:
-    """How many rows are after the sequence that a promise is of, and have no answer."""
-    if promise is None or promise.steps is None or not isinstance(rows, Releases):
-        return 0
-    return int(np.count_nonzero((rows.t > promise.steps) & ~rows.asked))
-
-
-def _unasked(published: Published, people: str) -> str | None:
-    """What is told where a schedule asked nobody, or not everybody; None where all have an answer."""
-    from dphmm.batch import unanswered_words
-
-    if not published.not_asked or published.constants:
-        return None
-    who = unanswered_words(published.subjects, published.unanswered, people)
-    return who and (
-        f"{who}; dphmm plan --hours asks in the hours that have rows, a model "
-        "with a longer --step has more rows at each step, and more answers of less epsilon each ask at more steps "
-        "(dphmm plan --epsilon)"
-    )
 
 
 def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Mapping[str, Any]) -> list[Row]:

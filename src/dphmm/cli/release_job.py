@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
@@ -27,11 +27,11 @@ from dphmm.cli.options import loaded_model, loaded_policy, spelling_of
 from dphmm.errors import InvalidInput
 from dphmm.policy import complete
 from dphmm.setup.publishing import PublicSide
+from dphmm.setup.releasing import kept_ledger, new_ledger_words
 from dphmm.storage.ledger import COMMANDS, open_ledger
 from dphmm.storage.ledger.connection import ledger_path
 from dphmm.storage.private_tables import owner_counts, owner_path, write_counts
-from dphmm.storage.release_folder import COUNTS, INDEX, OWNER, TABLES, ReleaseFolder
-from dphmm.storage.release_folder import REJECTED as REJECTED_ROWS
+from dphmm.storage.release_folder import COUNTS, INDEX, ReleaseFolder
 from dphmm.storage.tables import SUFFIXES
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ _CHOICES = (
     "although",
     "min_people",
     "noun",
+    "case_names",
+    "times",
 )
 
 
@@ -199,9 +201,9 @@ def checked_batch(job: Job, rows: VisitTable, given: Mapping[str, Any], console:
 
 
 def note_new_ledger(given: Mapping[str, Any], console: Console) -> None:
-    """Whoever continues has a ledger in mind: another name would answer everybody once more."""
-    if given["ledger"] is not None and not Path(given["ledger"]).exists():
-        console.note(f"new ledger {Path(given['ledger']).name}: nobody in it has an account yet")
+    """Say that the ledger is new, if it is."""
+    if (words := new_ledger_words(given["ledger"])) is not None:
+        console.note(words)
 
 
 #: What sets a limit.
@@ -276,20 +278,17 @@ def in_folder(given: dict[str, Any]) -> dict[str, Any]:
     if Path(output).name.lower().endswith((*SUFFIXES, ".jsonl")):
         raise InvalidInput("-o", output, "the folder of the release, such as out: the rows lie in it")
     place = ReleaseFolder.of(output)
-    place.check()
     if stream and (place.path / INDEX).exists():
         raise InvalidInput("-o", f"{output}, which exists", "a new folder: each run of a stream has its own")
-    source = Path(given["trajectories"]).resolve()
-    written = source.parent == place.owner.resolve() and source.name in (COUNTS, REJECTED_ROWS, OWNER)
-    if written or place.path.resolve() in (source, source.parent):
-        raise InvalidInput("-o", output, "another folder than that of the rows")
-    known = next((name for name in TABLES if (place.path / name).exists()), None)
-    table = place.path / ("released.jsonl" if stream else known or f"released.{given['format']}")
-    path = place.ledger(ledger)
+    place.check()
+    if not stream:
+        place.check_source(given["trajectories"])
+    try:
+        path = place.ledger(ledger)
+    except InvalidInput as error:
+        raise named(error, {"ledger": "--ledger"}) from None
     ledger_path(path)
-    if known is not None and not path.exists():
-        expected = f"the ledger that the answers in {place.path.name} are counted in"
-        raise InvalidInput("--ledger", f"{path}, which does not exist", expected)
+    table = place.path / "released.jsonl" if stream else place.table_or(f"released.{given['format']}")
     return {**given, "ledger": str(path), "place": place, "table": str(table)}
 
 
@@ -382,25 +381,6 @@ def _kept(given: Mapping[str, Any], option: str) -> str | None:
             if header is not None:
                 return header.options.get(option)
     return None
-
-
-@contextmanager
-def kept_ledger(path: str | None, spelling: str | None = None) -> Iterator[Ledger | None]:
-    """A ledger to be read, as it is before a run; None without one that can be read, and that has this rule of names.
-
-    A ledger whose making was interrupted is finished by the run, and another file is refused by it.
-    """
-    with ExitStack() as opened:
-        ledger = None
-        if path is not None and Path(path).is_file() and Path(path).stat().st_size:
-            with suppress(InvalidInput):
-                ledger = opened.enter_context(open_ledger(path, read_only=True, spelling=spelling))
-        try:
-            yield ledger
-        finally:
-            if ledger is not None:
-                # Closed twice: an interrupt while it closes must leave no log beside the file.
-                ledger.close()
 
 
 def _planned_with(options: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -517,6 +497,10 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.stream import Stream, answered_line
 
     _check(given)
+    if given["case_names"] is not None:
+        raise InvalidInput(
+            "--case-names", given["case_names"], "a table of cases: lines of a stream are no whole cases"
+        )
     agree_to_no_limit(job.batch(None), given, console)
     lines = _Lines(job.space, job.model.step is not None)
     readable = iter(lines)

@@ -17,7 +17,6 @@ from dphmm.cli.help import CONTEXT, Command, Kinds
 from dphmm.cli.options import (
     ONE_OF_MANY,
     F,
-    check_spelling,
     duration,
     force,
     messages,
@@ -28,7 +27,9 @@ from dphmm.cli.options import (
     spelling_of,
 )
 from dphmm.errors import InvalidInput
+from dphmm.setup.releasing import check_spelling
 from dphmm.statement.files import changed_words, copy_release, load_statement, statement_path
+from dphmm.storage.case_names import names_path
 from dphmm.storage.fits import split_file
 from dphmm.storage.geo_files import PLACES, write_released
 from dphmm.storage.importers import DOCUMENTS, RECIPES, import_trajectories
@@ -38,6 +39,7 @@ from dphmm.storage.private_tables import rejected_path
 from dphmm.storage.release_folder import folder_of
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories
+from dphmm.storage.xes_files import write_xes
 
 #: Columns that a table may name, and what they are for.
 _COLUMNS = {
@@ -152,6 +154,27 @@ _command(
     _no_times,
 )
 _command(
+    "events",
+    """Cases of an event log (.xes, or a table), a session, a career: steps are positions.
+
+    Rows of a case are in the order of their times, ties as they stand. OUT has no times, only the moments by which the
+    ledger knows a row, and cases have random names. The table of names is for you alone.
+    """,
+    _column_options("user", "time", "order", "state"),
+    click.option("--columns", metavar="A:B", help="First and last column of states, in a wide table."),
+    click.option(
+        "--length", type=int, metavar="N", help="Every case has N rows, END after its last event; public: choose it."
+    ),
+    click.option(
+        "--case-names", type=click.Choice(["random", "kept"]), default="random", show_default=True, help="In OUT."
+    ),
+    click.option(
+        "--names-file", metavar="FILE", help="Random names; known cases keep theirs  [default: OUT.names.csv]"
+    ),
+    _text_options,
+    _no_times,
+)
+_command(
     "geo",
     "Points of .geojson, .gpkg, .shp, .fgb or .gpx, or a folder or archive of .gpx; all but GPX need 'dphmm[geo]'.",
     _column_options("user", "time", "order", "trip", "state"),
@@ -198,7 +221,8 @@ def sequences(no_names: bool, **given: Any) -> int:
 _FIELDS = {
     "columns": "--columns", "path": "SRC", "time": "--time-column", "user": "--user-column", "delimiter": "--delimiter",
     "comment": "--comment", "encoding": "--encoding", "names": "--names", "step": "--step", "timezone": "--timezone",
-    "crs": "--crs", "source": "SRC", "each_trip": "--each-trip", "user_name": "--user",
+    "crs": "--crs", "source": "SRC", "names_file": "--names-file",
+    "length": "--length", "each_trip": "--each-trip", "user_name": "--user",
     **{f"{role}_columns": f"--{role}-columns" for role in ("time", "state", "lat", "lon")},
 }  # fmt: skip
 
@@ -212,6 +236,8 @@ def _run(name: str, given: dict[str, Any]) -> int:
     replace = given.pop("force")
     for path in (out, rejected_path(out)):
         new_output(path, inputs, replace)
+    if name == "events" and given["names_file"] is None:
+        given["names_file"] = names_path(out)
     with console.progress(f"import {name}") as progress:
         try:
             imported = import_trajectories(source, name, progress=progress, **given)
@@ -265,8 +291,12 @@ def export(released: str, what: str | None, **given: Any) -> None:
     One point per row that has such a place (of --what z per answer), with all columns of the released file. Nothing is
     added to what is published. The privacy statement beside the file says what is promised of it: pass it on with the
     points. An output that ends in .csv, .csv.gz or .parquet is the same table in that format, with its privacy
-    statement beside it.
+    statement beside it. One that ends in .xes is an event log of the likeliest activities (--what path, smoothed or z)
+    of the cases in OUT, its folder; where no times were published each position has an invented day, which it says.
     """
+    if str(given["output"]).lower().endswith(".xes"):
+        _as_log(released, what, given)
+        return
     if not Path(released).is_file() or folder_of(released) is not None:
         released = str(opened(released).folder.table)
     new_output(given["output"], [released], given["force"])
@@ -290,6 +320,29 @@ def export(released: str, what: str | None, **given: Any) -> None:
     console = Console(given["quiet"])
     _warn(released, sha256, console)
     console.say([("", f"{points} points of {what}"), ("", f"written to {given['output']}")])
+
+
+def _as_log(released: str, what: str | None, given: dict[str, Any]) -> None:
+    """Write the cases of a release as an event log."""
+    chosen = what or "path"
+    if chosen not in ("path", "smoothed", "z"):
+        raise InvalidInput("--what", chosen, "path, smoothed or z: the activities of an event log")
+    release = opened(released)
+    if not release.space.has_labels:
+        raise InvalidInput("OUT", f"{released}, whose states are no labels", "a release of labels")
+    new_output(given["output"], [str(release.folder.table)], given["force"])
+    rows = release.rows if chosen == "z" else release.estimates(path=chosen == "path", progress=False)
+    names = [None if name != name else name for name in rows[chosen].tolist()]
+    times = rows["t"].to_numpy().astype("datetime64[us]").astype("int64") if "t" in rows else None
+    made = {"path": "the likeliest path", "smoothed": "the likeliest of each position", "z": "noisy answers"}[chosen]
+    columns = rows["user"].tolist(), rows["step"].to_numpy(), names, times
+    events = write_xes(given["output"], *columns, f"{made} of a dphmm release, not what happened")
+    if given["as_json"]:
+        print_json({"events": events, "what": chosen, "output": given["output"]})
+    console = Console(given["quiet"])
+    console.say([("", f"{events} events of {chosen}"), ("", f"written to {given['output']}")])
+    if times is None:
+        console.say([("", "their days are invented, one for each position: no times were published")])
 
 
 def _warn(released: str, sha256: str, console: Console) -> None:

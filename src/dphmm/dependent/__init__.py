@@ -3,6 +3,7 @@
 - who depends on whom: `Chain`, `Tree`, `Star`, `Friendship`, `JointTable`, `Coefficients`
 - what is asked: `Sum`, `AnyQuery`
 - how much noise: `calibrate`, `compare`, `coefficient`, `coefficients`, `sensitivity`
+- how much noise where records of two values are in clusters: `cluster_rate`, `cluster_loss`
 - answers: `histogram`, `count`, `total`, `flows`, `mean`, `kmeans`, `degree_distribution`, `classifier`
 - a scikit-learn estimator, each of whose fits is an answer: `PrivateClassifier`
 - several answers: `together`; a question by its name: `query`
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dphmm.dependent._calibration import MECHANISMS, Calibration, Comparison, calibrate, compare
 from dphmm.dependent._chain import Chain, stationary_law
 from dphmm.dependent._classifier import Classifier, LinearClassifier, classifier
+from dphmm.dependent._clusters import cluster_loss, cluster_rate
 from dphmm.dependent._coefficients import AnyQuery, ExactLoss, Sum, coefficient, coefficients, exact_loss, sensitivity
 from dphmm.dependent._counts import Histogram, count, histogram, mean, total
 from dphmm.dependent._degrees import Degree, degree_distribution
@@ -55,6 +57,8 @@ __all__ = [
     "Tree",
     "calibrate",
     "classifier",
+    "cluster_loss",
+    "cluster_rate",
     "coefficient",
     "coefficients",
     "compare",

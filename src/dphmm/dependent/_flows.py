@@ -1,7 +1,8 @@
 """Flows: how many trips go from each public state to each other one, at most K trips of a person.
 
 A trip is two records of one person that follow each other in time; with ``moves`` only those between different states.
-Of each person the first K trips in time count. All rows of a person are hidden, however many there are: K trips that
+With ``ends`` the beginning of a person's rows and their end are two moves more: n rows have n + 1.
+Of each person the first K of these in time count. All rows of a person are hidden, however many there are: K trips that
 leave and K that enter change the counts by 2K in L1. Nothing else is proved of flows: one row is in two trips, so a
 promise about one record, or about the records of a chain, would say less than its words.
 
@@ -20,7 +21,7 @@ from dphmm.dependent._counts import LAST, Histogram, with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise
 from dphmm.dependent._inputs import Option, Rejected, first_of_each
 from dphmm.dependent._question import Answered, ExactCounts, Found, PerPerson
-from dphmm.dependent._records import MOST_TIMES, Records, records_of
+from dphmm.dependent._records import MOST_TIMES, Records, new_name, records_of
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.statement.query import Unit
@@ -29,6 +30,8 @@ from dphmm.types import Bits, Exact, IntArray
 
 #: Pairs of states that are counted at most.
 MOST_PAIRS = 1_000_000
+#: What a person's first row comes from, and what the last one goes to.
+START, FINISH = "(start)", "(end)"
 _TRIP = "one trip of a person, from one state to the next"
 _PROMISED = (
     "group:K (or, in Python, (\"group\", K)): the first K trips of each person count, and all rows of a person are "
@@ -44,6 +47,7 @@ def flows(
     n_states: int,
     n_times: int | None = None,
     moves: bool = False,
+    ends: bool = False,
     neighbours: str = "replace",
     consistent: bool = False,
     bits: Bits | None = None,
@@ -53,7 +57,8 @@ def flows(
     ``table``: columns user, t, state; or an array of states (T,) or (U, T), −1 for none. ``dependence``: ("group", K),
     K a public number: the first K trips of each person count, and what is hidden are all rows of one person, there or
     not. ``n_times``: the public number of times, records at others are left out. ``moves``: two records in one state
-    are no trip. ``neighbours``: whether ε is of a person whose rows are replaced ("replace"), or all there or not
+    are no trip. ``ends``: the first row of a person is a move from n_states, the last one a move to it, and both count
+    among the first K. ``neighbours``: whether ε is of a person whose rows are replaced ("replace"), or all there or not
     ("add-remove": half the noise). ``consistent``: no counts below 0, the noisy total kept (post-processing).
 
     Raises InvalidInput for another dependence, of which nothing is proved.
@@ -69,9 +74,9 @@ def flows(
     Source: docs/proofs/contributions.md.
     """
     most = _most(dependence, "dependence")
-    records = Records.of(table, _checked(n_states, "n_states"), n_times)
+    records = Records.of(table, _checked(n_states, "n_states", ends), n_times)
     budget = Budget.of(("group", most), epsilon, None, False, neighbours)
-    return _with_noise(_counts(records, most, moves), records.n_states, budget, consistent, bits)
+    return _with_noise(_counts(records, most, moves, ends), records.n_states + ends, budget, consistent, bits)
 
 
 def _most(dependence: Any, option: str) -> int:
@@ -83,36 +88,47 @@ def _most(dependence: Any, option: str) -> int:
     raise InvalidInput(option, "nothing" if dependence is None else str(dependence), _PROMISED)
 
 
-def _checked(n_states: int, option: str) -> int:
+def _checked(n_states: int, option: str, ends: bool) -> int:
     n = whole(n_states, option, 1)
-    if n * n > MOST_PAIRS:
+    if (n + ends) ** 2 > MOST_PAIRS:
         expected = f"at most {int(MOST_PAIRS**0.5):,}, with the cell of other names: a number for every two of them"
         raise InvalidInput(option, f"{n:,} states", expected)
     return n
 
 
-def _counts(records: Records, most: int, moves: bool) -> IntArray:
-    """How many trips (N * N,) go from each state to each: of each person's the first ``most`` in time."""
+def _counts(records: Records, most: int, moves: bool, ends: bool) -> IntArray:
+    """How many trips (N * N,) go from each state to each: of each person's the first ``most`` in time.
+
+    With ``ends`` a state more is where each person comes from and goes to. Nobody goes from it to itself, so that last
+    number is left out.
+    """
     order = np.lexsort((records.time, records.user))
-    user, state = records.user[order], records.state[order]
+    user, state, n = records.user[order], records.state[order], records.n_states
+    if ends:
+        # A row of the state more stands before the rows of each person, and another one after them.
+        here, n = np.unique(user), n + 1
+        user, state = np.concatenate([here, user, here]), np.concatenate([0 * here + n - 1, state, 0 * here + n - 1])
+        place = np.repeat([0, 1, 2], [len(here), len(order), len(here)])
+        order = np.lexsort((np.arange(len(user)), place, user))
+        user, state = user[order], state[order]
     trips = user[1:] == user[:-1]
     if moves:
         trips &= state[1:] != state[:-1]
     at = np.flatnonzero(trips)
     at = at[first_of_each(user[at], most)]
-    n = records.n_states
-    return np.bincount(state[at] * n + state[at + 1], minlength=n * n)
+    counts = np.bincount(state[at] * n + state[at + 1], minlength=n * n)
+    return counts[: n * n - ends]
 
 
 def _with_noise(counts: IntArray, n: int, budget: Budget, consistent: bool, bits: Bits | None) -> Answered:
-    """The published table of the numbers (N * N,) of trips."""
+    """The published table of the numbers of trips among N states, row by row."""
     import pandas as pd
 
     source = default_bits(bits)
     noisy, part = add_integer_noise(counts, budget.change(2), budget.per_record, "flows", source)
     if consistent:
         noisy = with_total(noisy, max(int(noisy.sum()), 0))
-    origin, destination = np.divmod(np.arange(n * n), n)
+    origin, destination = np.divmod(np.arange(len(counts)), n)
     table = pd.DataFrame({"origin": origin, "destination": destination, "count": noisy})
     return Answered(table, budget.event("flows", _TRIP, (part,), source))
 
@@ -131,6 +147,7 @@ class Flows(Histogram):
         *(_OPTIONS[name] for name in ("neighbours", "model_people", "states", "user_column", "spelling")),
         *(_OPTIONS[name] for name in ("time_column", "state_column", "times", "step", "first", "timezone")),
         Option("moves", "Two rows in one state are no trip.", kind=bool, default=False),
+        Option("ends", "A person's first and last row are a move from (start) and to (end).", kind=bool, default=False),
         Option("consistent", "No counts below 0, the same noisy total (post-processing).", kind=bool, default=False),
     )
     _chained = False
@@ -144,13 +161,13 @@ class Flows(Histogram):
 
     def counted(self) -> ExactCounts:
         """Count the trips of the public steps."""
-        n = _checked(len(self.cells), self.called("states"))
+        n = _checked(len(self.cells), self.called("states"), self.given["ends"])
         roles = self.roles()
         rows = self.data.read(roles.names)
         rejected = Rejected.of(rows)
         found = records_of(rows, roles, self.clock, self.space, None, rejected)
         records = Records.of(found, n, self.clock.times)
-        return ExactCounts(_counts(records, self.most, self.given["moves"]), rejected)
+        return ExactCounts(_counts(records, self.most, self.given["moves"], self.given["ends"]), rejected)
 
     def _orders(self, roles: Roles) -> bool:
         """A trip goes from one row to the next."""
@@ -158,11 +175,15 @@ class Flows(Histogram):
 
     def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
         """The counts with noise."""
-        answered = _with_noise(counts.values, len(self.cells), self.budget, self.given["consistent"], bits)
-        for column in ("origin", "destination"):
-            answered.table[column] = [self.cells[state] for state in answered.table[column]]
-        unit = Unit(of="person", most=self.most, counts="trips", there_or_not=self.there_or_not)
-        return Found(answered, counts.rejected, self.domain(moves=bool(self.given["moves"])), unit)
+        ends = bool(self.given["ends"])
+        answered = _with_noise(counts.values, len(self.cells) + ends, self.budget, self.given["consistent"], bits)
+        for column, beyond in (("origin", START), ("destination", FINISH)):
+            names = [*self.cells, new_name(self.cells, beyond)]
+            answered.table[column] = [names[state] for state in answered.table[column]]
+        counted = "moves" if ends else "trips"
+        unit = Unit(of="person", most=self.most, counts=counted, there_or_not=self.there_or_not)
+        domain = self.domain(moves=bool(self.given["moves"]), **({"ends": True} if ends else {}))
+        return Found(answered, counts.rejected, domain, unit)
 
     def unit(self) -> str:
         """A trip that counts: a person has at most K."""

@@ -283,10 +283,15 @@ def other_cell(names: Sequence[str]) -> str:
     >>> other_cell(["home"]), other_cell(["home", "other"])
     ('other', '(other)')
     """
-    cell, taken = OTHER, set(names)
-    while cell in taken:
-        cell = f"({cell})"
-    return cell
+    return new_name(names, OTHER)
+
+
+def new_name(names: Sequence[str], name: str) -> str:
+    """A name in brackets as often as it takes to be none of these names."""
+    taken = set(names)
+    while name in taken:
+        name = f"({name})"
+    return name
 
 
 def states_of_places(space: MapSpace, lat: FloatArray, lon: FloatArray) -> IntArray:

@@ -5,7 +5,8 @@
   `density_error`, `flow_error`, `visit_length_error`, `gyration_error`; `visit_lengths`, `radius_of_gyration`;
   `bootstrap_mean`
 - what a policy protects, at which error: `protection_facts`
-- what a table looks like before it is released: `dphmm.check_table`, which gives a `TableCheck`
+- what a table looks like before it is released: `check_table`, which gives a `TableCheck`
+- people invented by a model, to share in place of real ones: `synthesize`
 
 Names are loaded when first used. The papers' experiments are no part of the package: docs/experiments.md.
 """
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from dphmm.evaluation.measures import visit_length_error as visit_length_error
     from dphmm.evaluation.measures import visit_lengths as visit_lengths
     from dphmm.evaluation.table_check import TableCheck as TableCheck
+    from dphmm.evaluation.table_check import check_table as check_table
+    from dphmm.synthesis import synthesize as synthesize
 
 _NAMES = {
     "city": ("City", "simulate_city"),
@@ -42,10 +45,11 @@ _NAMES = {
         *("gyration_error", "nearest_places_error", "of_distances", "radius_of_gyration", "visit_length_error"),
         "visit_lengths",
     ),
-    "table_check": ("TableCheck",),
+    "table_check": ("TableCheck", "check_table"),
 }
 _HOMES = {name: f"dphmm.evaluation.{module}" for module, names in _NAMES.items() for name in names}
 _HOMES |= {"Interval": "dphmm.audit.resampling", "protection_facts": "dphmm.choose.details"}
+_HOMES["synthesize"] = "dphmm.synthesis"
 
 __all__ = sorted(_HOMES)
 

@@ -2,6 +2,7 @@
 
 MarkovModel     initial distribution, transition matrix, structure
 fit             maximum likelihood from integer sequences, with a FitReport
+Slots           transition matrices by time of day
 keep_visited    leave out cells that nobody visits
 hidden          hidden Markov models: CategoricalHMM and what it is made of
 Belief          log-probabilities beside a support that never underflows: predict, condition
@@ -9,6 +10,7 @@ Belief          log-probabilities beside a support that never underflows: predic
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dphmm.markov.filtering import Belief
@@ -18,18 +20,26 @@ from dphmm.types import Predecessors
 if TYPE_CHECKING:
     from dphmm.markov.estimate import FitReport as FitReport
     from dphmm.markov.estimate import keep_visited as keep_visited
+    from dphmm.markov.hidden.hmm import CategoricalHMM as CategoricalHMM
+    from dphmm.markov.slots import Slots as Slots
     from dphmm.markov.trajectories import fit as fit
 
-__all__ = ["Belief", "FitReport", "MarkovModel", "Predecessors", "fit", "keep_visited"]
+#: Fitting is loaded where somebody fits: a release does not.
+_HOMES = {
+    "CategoricalHMM": "dphmm.markov.hidden.hmm",
+    "FitReport": "dphmm.markov.estimate",
+    "Slots": "dphmm.markov.slots",
+    "fit": "dphmm.markov.trajectories",
+    "keep_visited": "dphmm.markov.estimate",
+}
+
+__all__ = ["Belief", "CategoricalHMM", "FitReport", "MarkovModel", "Predecessors", "Slots", "fit", "keep_visited"]
 
 
 def __getattr__(name: str) -> Any:
-    """Fitting is loaded where somebody fits: a release does not."""
-    if name not in ("FitReport", "fit", "keep_visited"):
+    if name not in _HOMES:
         raise AttributeError(f"module 'dphmm.markov' has no attribute {name!r}")
-    from dphmm.markov import estimate, trajectories
-
-    return globals().setdefault(name, getattr(trajectories if name == "fit" else estimate, name))
+    return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,9 @@ from scipy import sparse
 
 from dphmm._checks import whole
 from dphmm.errors import InvalidInput
-from dphmm.markov.stochastic import ModelParts, beginning, canonical, divided, many, row_sums, some
+from dphmm.markov.slots import Slots
+from dphmm.markov.slotted import chosen_kappa, described, shrunk, steps_of
+from dphmm.markov.stochastic import ModelParts, beginning, canonical, checked_step, divided, many, row_sums, some
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -242,6 +244,9 @@ def estimate(
     source: str | None = None,
     source_sha256: str | None = None,
     unseen: float | None = None,
+    slots: Slots | None = None,
+    first_steps: Any = None,
+    owners: Any = None,
 ) -> tuple[ModelParts, FitReport]:
     """What `dphmm.markov.fit` makes a model from, and its report; parameters and errors as there."""
     initial, start = beginning(initial, step)
@@ -276,22 +281,47 @@ def estimate(
         "counts": asdict(report) | {"never_left": len(report.never_left)},
     }
     transition = divided(complete, row_sums(complete))
-    return ModelParts(_initial(flat, n_states, initial), transition, space, step, provenance, start=start), report
+    if slots is not None:
+        left = slots.of_steps(steps_of(first_steps, flat.starts, len(flat.states), slots), checked_step(step))[:-1]
+        keys = move_keys(flat, n_states, left * n_states)
+        kappa = chosen_kappa(keys, _of_moves(flat, owners), n_states, canonical(sparse.csr_array(complete - kept)))
+        transition = shrunk(counted(keys, slots.n * n_states, n_states), transition, kappa)
+        provenance |= described(slots, kappa)
+    initial_law = _initial(flat, n_states, initial)
+    return ModelParts(initial_law, transition, space, step, provenance, start=start, slots=slots), report
 
 
 def count_transitions(flat: FlatSequences, n: int) -> Any:
     """How often each state follows each other one: a csr_array (n, n) of counts, exact below 2**53."""
-    keys = flat.states[:-1] * n
+    return counted(move_keys(flat, n), n, n)
+
+
+def move_keys(flat: FlatSequences, n: int, above: IntArray | int = 0) -> IntArray:
+    """Of each move its number ``(above + from) * n + to``; ``above`` (m - 1,) of all states but the last."""
+    keys: IntArray = (flat.states[:-1] + above) * n
     keys += flat.states[1:]
-    keys = keys[flat.leaves()]
-    if n * n <= _TABLE_PAIRS:
-        table = np.bincount(keys, minlength=n * n)
+    return keys[flat.leaves()]
+
+
+def counted(keys: IntArray, rows: int, n: int) -> Any:
+    """How often each of the numbers ``from * n + to`` occurs: a csr_array (rows, n) of counts, exact below 2**53."""
+    if rows * n <= _TABLE_PAIRS:
+        table = np.bincount(keys, minlength=rows * n)
         pairs = np.flatnonzero(table)
         counts = table[pairs]
     else:
         pairs, counts = np.unique(keys, return_counts=True)
-    rows, columns = np.divmod(pairs, n)
-    return canonical(sparse.csr_array((counts.astype(np.float64), (rows, columns)), shape=(n, n)))
+    before, after = np.divmod(pairs, n)
+    return canonical(sparse.csr_array((counts.astype(np.float64), (before, after)), shape=(rows, n)))
+
+
+def _of_moves(flat: FlatSequences, owners: Any) -> IntArray:
+    """Whose each move is: its sequence's owner, or where nobody owns them its sequence."""
+    lengths = np.diff(flat.starts, append=len(flat.states))
+    each = np.arange(flat.n_sequences) if owners is None else np.asarray(owners)
+    if each.shape != lengths.shape:
+        raise InvalidInput("owners", f"shape {each.shape}", f"({len(lengths)},): one owner for each sequence")
+    return np.repeat(each, lengths)[:-1][flat.leaves()]
 
 
 def _with_self_loops(counts: Any) -> tuple[Any, int]:

@@ -143,15 +143,17 @@ class Belief:
     def predict_many(self, model: MarkovModel, t: int, steps: int) -> Belief:
         """The belief about t + steps - 1 from this one about t - 1: ``predict`` again and again.
 
-        Where the matrix is always the same it stops once nothing moves: the support exactly, and no probability by
-        more than SETTLED of itself in a step; after 1,024 steps none that is below 1e-100 counts.
+        A run of moves by one matrix stops once nothing moves: the support exactly, and no probability by more than
+        SETTLED of itself in a step; after 1,024 steps none that is below 1e-100 counts.
         """
-        belief, done = self._moved(model, t, steps) if model.time_homogeneous else (self, 0)
-        for passed in range(done, steps):
-            before, belief = belief, belief.predict(model, t + passed)
-            check = model.time_homogeneous and passed % _CHECK_EVERY == 0
-            if check and _kernels.filter.same(before.log_probability, belief.log_probability, SETTLED, passed):
-                break
+        belief = self
+        for first, moves in model.slot_runs(t, steps):
+            belief, done = belief._moved(model, first, moves)
+            for passed in range(done, moves):
+                before, belief = belief, belief.predict(model, first + passed)
+                check = passed % _CHECK_EVERY == 0
+                if check and _kernels.filter.same(before.log_probability, belief.log_probability, SETTLED, passed):
+                    break
         return belief
 
     def _moved(self, model: MarkovModel, t: int, steps: int) -> tuple[Belief, int]:
@@ -435,8 +437,8 @@ class _Path:
         # Rows are made for as many observations as the moves of a block can reach, or as many as cost little.
         near = int(np.searchsorted(self._through, self._through[at - 1] + self._size))
         last = min(max(near, at + self._fewest), len(self._through))
-        if not self._model.time_homogeneous:
-            last = at + 1
+        # Moves of a block are by one matrix. Where it changes, observations are one move apart.
+        last = at + next(self._model.slot_runs(self._t + at, last - at))[1]
         rows, moves = self._observations.rows(at, last), self._observations.moves[at:last]
         recorded = (self._pointers, self._cycles, self._ends)
         observed = rows.logs, rows.which, moves

@@ -12,6 +12,10 @@ A model may have *secrets*: then its states are latent, and what is answered and
 ``secrets[x]``. The chain moves over latent states; releases are planned on secrets. A chain of second order has pairs
 of places as latent states, and the later place as their secret. Source: docs/proofs/secrets.md.
 
+A model may have *slots*: K matrices, of which the slot of the step that a move leaves says which one moves it
+(`dphmm.markov.slots`). All have the same stored moves, unless there is a jump, so which states are possible does not
+depend on slots. Times of such a model are numbers of steps: time bins since 1970, or positions from 1.
+
 State i is *absorbing* if M[i, i] = 1. A *closed class* is a set of states that can all reach each other and
 that no move leaves: with several of them, the class a subject ends in is for ever told apart from the others
 by the support.
@@ -34,8 +38,10 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,15 +50,21 @@ from scipy import sparse
 from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm._checks import finite_number, one_of, state_mask
+from dphmm.accounting.moments import first_number
 from dphmm.errors import InvalidInput
+from dphmm.markov.slots import Slots
 from dphmm.markov.stochastic import (
     NO_SHARE,
     Jump,
     ModelParts,
+    Stochastic,
+    canonical,
     check_space,
     checked_step,
     distribution,
+    fixed,
     many,
+    refuse_slots,
     some,
     stochastic_matrix,
 )
@@ -76,6 +88,8 @@ _FALLS = 3.0
 #: Chances that are guesses, as all of a model from geometry: of staying for a step, and of a jump.
 STAY = 0.9
 JUMP = 0.001
+#: Slots are looked up for so many moves at a time.
+_RUN = 2**16
 #: Chances that differ by less are one: what a row gathers at a wall is a sum.
 _ALIKE = 1e-12
 
@@ -128,7 +142,12 @@ def couples_along_radius(model: MarkovModel) -> bool | None:
     Source: docs/proofs/couplings.md.
     """
     space, jump = model.space, model.jump
-    if model.secrets is not None or not isinstance(space, Grid) or min(space.columns, space.rows) < 5:
+    if (
+        model.slots is not None
+        or model.secrets is not None
+        or not isinstance(space, Grid)
+        or min(space.columns, space.rows) < 5
+    ):
         return None
     if space.n_states != space.columns * space.rows:
         return None
@@ -272,7 +291,7 @@ class MarkovModel:
     initial : (N,) probabilities, summing to 1 within 1e-9.
     transition : (N, N) probabilities, dense (up to 20,000 states) or scipy.sparse; rows sum to 1 within 1e-9
         (1e-6 in float32) and are divided by their sum once. A zero is no possible move, even a stored one;
-        5e-324 is.
+        5e-324 is. With slots a list of such matrices, one for each.
     space : the states' names and answers, if they have any.
     step : seconds between two times, or None where time is only counted.
     start : "before": ``initial`` describes t = 0, and the first release, t = 1, follows one transition.
@@ -282,6 +301,7 @@ class MarkovModel:
         `Jump`), whatever ``transition`` says. Then no move is impossible. 0 or None for none.
     secrets : (N,) the secret of each latent state, numbers 0..S-1 that all occur; ``space`` has the secrets then. None
         where each state is its own secret. Only secrets are hidden, not what else a latent state says.
+    slots : `Slots`, which say which of the matrices moves a step; None for one matrix.
 
     Raises InvalidInput, naming row and value.
 
@@ -301,9 +321,10 @@ class MarkovModel:
         provenance: dict[str, Any] | None = None,
         jump: Jump | float | str | None = None,
         secrets: Any = None,
+        slots: Slots | None = None,
     ) -> None:
-        checked = stochastic_matrix(transition)
-        self.n_states: int = checked.matrix.shape[0]
+        checked = _matrices(transition, slots)
+        self.n_states: int = checked[0].matrix.shape[0]
         self.initial: FloatArray = distribution(initial, self.n_states)
         self.start = one_of(start, ("before", "at"), "start")
         self.step = checked_step(step)
@@ -314,12 +335,15 @@ class MarkovModel:
         self.space = space
         self._provenance = _json({"method": "given"} if provenance is None else provenance)
         self.jump = _jump(jump, self.n_states)
-        self._rescaled = (checked.n_rescaled, checked.worst)
-        self._indptr: NDArray[Any] = checked.matrix.indptr
-        self._indices: NDArray[Any] = checked.matrix.indices
-        self._data: FloatArray = checked.matrix.data
-        for array in (self.initial, self._indptr, self._indices, self._data):
-            array.setflags(write=False)
+        #: None where every move has the one matrix, as with a single slot.
+        self.slots = slots if len(checked) > 1 else None
+        if self.slots is not None and self.slots.by_clock and self.step is None:
+            raise InvalidInput("step", "none", "seconds between two steps: slots go by the clock")
+        #: How far numbers of steps are ahead of times, where these are counted from an origin.
+        self._ahead: int | None = None
+        self._rescaled = (sum(one.n_rescaled for one in checked), max(one.worst for one in checked))
+        self._rows = _sharing_moves([one.matrix for one in checked], may_differ=self.jump is not None)
+        self.initial.setflags(write=False)
 
     @cached_property
     def occupancy_weights(self) -> IntArray | None:
@@ -479,17 +503,35 @@ class MarkovModel:
 
     @property
     def matrix(self) -> Any:
-        """M beside the jump, if there is one: a csr_array as ``transition``."""
-        # A new wrapper each time: scipy replaces the arrays of a matrix that is pruned or assigned to.
-        shape = (self.n_states, self.n_states)
-        matrix = sparse.csr_array((self._data, self._indices, self._indptr), shape=shape)
+        """M beside the jump, if there is one: a csr_array as ``transition``.
+
+        Raises InvalidInput for a model with slots: see ``matrices``.
+        """
+        refuse_slots(self, "this")
+        return self.matrices[0]
+
+    @property
+    def matrices(self) -> tuple[Any, ...]:
+        """The matrices (K) of the slots beside the jump, each a csr_array as ``transition``."""
+        # New wrappers each time: scipy replaces the arrays of a matrix that is pruned or assigned to.
+        return tuple(self._matrix(slot) for slot in range(len(self._rows)))
+
+    def _matrix(self, slot: int) -> Any:
+        rows, shape = self._rows[slot], (self.n_states, self.n_states)
+        matrix = sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=shape)
         matrix.has_canonical_format = True
         return matrix
 
+    @cached_property
+    def moves(self) -> Any:
+        """The stored moves of all slots as a csr_array (N, N), with the mean of the slots' probabilities."""
+        matrices = self.matrices
+        return matrices[0] if self.slots is None else canonical(sum(matrices[1:], matrices[0]) / len(matrices))
+
     @property
     def n_transitions(self) -> int:
-        """How many moves are possible; with a jump, those of the matrix beside it."""
-        return len(self._data)
+        """How many moves are possible, in some slot; with a jump, those of the matrices beside it."""
+        return len(self._rows[0].data) if self.slots is None else int(self.moves.nnz)
 
     def with_jump(self, rate: Any, into: Any = None) -> MarkovModel:
         """The same model with a jump of this rate into every state alike, or by a law ``into`` (N,).
@@ -510,7 +552,10 @@ class MarkovModel:
         """The model with its initial distribution taken as of "before", or "at", the first step; no space, no step."""
         if self.start == start:
             return self
-        return MarkovModel(self.initial, self.matrix, start=start, jump=self.jump, secrets=self.secrets)
+        facts: dict[str, Any] = {"jump": self.jump, "secrets": self.secrets, "slots": self.slots}
+        made = MarkovModel(self.initial, self._given, start=start, step=self.step if self.slots else None, **facts)
+        made._ahead = self._ahead
+        return made
 
     def beginning(self, initial: Any, field: str = "initial") -> MarkovModel:
         """The same model of somebody who is known to begin elsewhere: at a state, or with probabilities (N,).
@@ -548,7 +593,12 @@ class MarkovModel:
 
     def _with(self, jump: Jump | None, provenance: dict[str, Any]) -> MarkovModel:
         facts: dict[str, Any] = {"space": self.space, "step": self.step, "start": self.start, "secrets": self.secrets}
-        return MarkovModel(self.initial, self.matrix, **facts, provenance=provenance, jump=jump)
+        return MarkovModel(self.initial, self._given, **facts, provenance=provenance, jump=jump, slots=self.slots)
+
+    @property
+    def _given(self) -> Any:
+        """The argument that a model of the same matrices is made from."""
+        return self.matrices[0] if self.slots is None else list(self.matrices)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -565,41 +615,112 @@ class MarkovModel:
     @property
     def time_homogeneous(self) -> bool:
         """Whether every move has the same matrix: then a belief that a move leaves as it was has settled."""
-        return True
+        return self.slots is None
+
+    def number_of_first(self, origin: str) -> int:
+        """The number of a history's step 1, by which slots go, from the ``origin`` in its header; 1 without a clock.
+
+        Raises InvalidInput where slots go by a clock and the origin is no number of a time bin since 1970.
+
+        >>> MarkovModel([1, 0], [[0.5, 0.5], [0.5, 0.5]]).number_of_first("360402")
+        1
+        """
+        if self.slots is None or not self.slots.by_clock or (self._ahead is not None and not origin):
+            return 1
+        if self._ahead is not None:
+            raise InvalidInput("model", "one whose steps are counted from an origin already", "the model itself")
+        number = first_number(origin)
+        if number is None or "@" in origin:
+            expected = "the number of step 1's time bin since 1970: slots of the model go by the clock"
+            raise InvalidInput("origin", origin or "nothing", expected)
+        return number
+
+    @cached_property
+    def example_origin(self) -> str:
+        """The origin of an invented person: the first step of a Monday where slots go by a clock, else nothing."""
+        if self.slots is None or self.step is None or not self.slots.by_clock or self._ahead is not None:
+            return ""
+        return str(self.slots.monday(self.step))
+
+    def counted_from(self, origin: str | None = None) -> MarkovModel:
+        """The same model with steps counted from 1 for who begins at this ``origin``, an invented person's by default.
+
+        For leakage, adversaries and walks, which know no clock. Raises InvalidInput as `number_of_first` does.
+
+        >>> walks = [[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]]
+        >>> model = MarkovModel([1, 0], walks, slots=Slots(period="1d", width="12h"), step=3600)
+        >>> model.counted_from().slots_of(np.array([1, 12, 13])).tolist()
+        [0, 0, 1]
+        """
+        number = self.number_of_first(self.example_origin if origin is None else origin)
+        if self.slots is None or not self.slots.by_clock or self._ahead is not None:
+            return self
+        counted = copy.copy(self)
+        vars(counted).pop("example_origin", None)
+        counted._ahead = number - 1
+        return counted
+
+    def slots_of(self, steps: IntArray) -> IntArray:
+        """The slot (n,) of each step, by its number (n,): of the move that leaves it. 0 of a model of one matrix.
+
+        A number is that of a time bin since 1970 where slots go by a clock, else the position from 1.
+
+        >>> walks = [[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]]
+        >>> model = MarkovModel([1, 0], walks, slots=Slots(period="1d", width="12h"), step=3600)
+        >>> model.slots_of(np.array([0, 11, 12, 24])).tolist()
+        [0, 0, 1, 0]
+        """
+        if self.slots is None:
+            return np.zeros(len(steps), dtype=np.int64)
+        return self.slots.of_steps(steps + (self._ahead or 0), self.step)
+
+    def slot_runs(self, t: int, steps: int) -> Iterator[tuple[int, int]]:
+        """The moves to times t to t + steps - 1 as runs of one matrix each: the first time, and how many."""
+        if self.slots is None:
+            yield t, steps
+            return
+        for first in range(t, t + steps, _RUN):
+            own = self.slots_of(np.arange(first, min(first + _RUN, t + steps)) - 1)
+            cuts = [0, *(np.flatnonzero(np.diff(own)) + 1).tolist(), len(own)]
+            yield from ((first + a, b - a) for a, b in pairwise(cuts))
+
+    def _slot(self, t: int) -> int:
+        """The slot of the move from t - 1 to t: that of the step it leaves."""
+        _check_time(t)
+        return 0 if self.slots is None else self.slots.of_step(int(t) - 1 + (self._ahead or 0), self.step)
 
     def transition_at(self, t: int) -> Any:
-        """The matrix of the move from t - 1 to t.
+        """The matrix of the move from t - 1 to t, numbers of steps where the model has slots.
 
-        The same for every t so far. Whoever moves a belief or a support asks with t, because a model may
-        later hold one matrix per hour of the day (chosen by t and ``step``), or be the lift of a chain with
-        memory, whose states are pairs; neither changes what callers write.
+        Raises InvalidInput for a model with a jump.
         """
-        _check_time(t)
-        return self.transition
+        matrix = self.matrix_at(t)
+        return matrix if self.jump is None else self.transition
 
     def matrix_at(self, t: int) -> Any:
         """The matrix beside the jump of the move from t - 1 to t."""
-        _check_time(t)
-        return self.matrix
+        return self._matrix(self._slot(t))
 
     def predecessors_at(self, t: int) -> Predecessors:
-        """The columns of ``transition_at(t)``, built once."""
-        _check_time(t)
-        return self._predecessors
+        """The columns of ``matrix_at(t)`` and the jump, built once for each slot."""
+        return self._predecessors[self._slot(t)]
 
     def reach(self, mask: States, t: int = 1) -> BoolArray:
-        """States (N,) that some state of ``mask`` can move to from t - 1 to t: by structure, no floats."""
+        """States (N,) that some state of ``mask`` can move to from t - 1 to t: by structure, no floats.
+
+        The same in every slot: their matrices have the same stored moves.
+        """
         _check_time(t)
         possible = state_mask(mask, self.n_states, "mask")
         if self.jump is not None:
             return np.full(self.n_states, possible.any())
-        indptr, indices = _unsigned(self._indptr), _unsigned(self._indices)
-        return _kernels.filter.successors(indptr, indices, possible)
+        rows = self._rows[0]
+        return _kernels.filter.successors(_unsigned(rows.indptr), _unsigned(rows.indices), possible)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of initial, structure, values, jump, secrets, start and step; the space has its own."""
-        header = {
+        """SHA-256 (hex) of initial, structure, values, jump, secrets, slots, start and step; the space has its own."""
+        header: dict[str, Any] = {
             "model": 1,
             "n": self.n_states,
             "nnz": self.n_transitions,
@@ -610,14 +731,13 @@ class MarkovModel:
             header["jump"] = self.jump.rate
         if self.secrets is not None:
             header["secrets"] = self.n_secrets
+        if self.slots is not None:
+            header["slots"] = self.slots.digest.hex()
         digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-        for array, kind in (
-            (self.initial, "<f8"),
-            (self._indptr, "<i8"),
-            (self._indices, "<i8"),
-            (self._data, "<f8"),
-        ):
-            digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+        digest.update(np.ascontiguousarray(self.initial, dtype="<f8").tobytes())
+        for rows in self._rows:
+            for array, kind in ((rows.indptr, "<i8"), (rows.indices, "<i8"), (rows.data, "<f8")):
+                digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
         if self.jump is not None:
             digest.update(np.ascontiguousarray(self.jump.into, dtype="<f8").tobytes())
         if self.secrets is not None:
@@ -629,11 +749,11 @@ class MarkovModel:
         """Sentences for a careful reader: absorbing, closed, unreachable, rescaled, not private, not hidden."""
         if self.jump is not None or self.secrets is not None:
             # States that a remark names are secrets, and these remarks are about latent states.
-            closed = "" if self.jump is not None else _closed(self.matrix)
+            closed = "" if self.jump is not None else _closed(self.moves)
             hidden = "" if self.secrets is None else _secrets_alone(self.n_states, self.n_secrets)
             every = (_rescaled(*self._rescaled), closed, _not_private(self.provenance), hidden)
             return tuple(said for said in every if said)
-        return remarks(self.transition, self.support_at_start, self._rescaled, self.provenance)
+        return remarks(self.moves, self.support_at_start, self._rescaled, self.provenance)
 
     def __repr__(self) -> str:
         step = "" if self.step is None else f", step={self.step} s"
@@ -641,18 +761,65 @@ class MarkovModel:
         states = f"{self.n_states} states"
         if self.secrets is not None:
             states = f"{self.n_states} latent states of {self.n_secrets} secrets"
-        size = f"{states}, {self.n_transitions} transitions{jump}"
+        slots = "" if self.slots is None else f" in each of {self.slots.n} slots"
+        size = f"{states}, {self.n_transitions} transitions{slots}{jump}"
         return f"MarkovModel({size}, start={self.start!r}{step})"
 
     @cached_property
-    def _predecessors(self) -> Predecessors:
-        columns = self.matrix.tocsc()
-        data, share = columns.data, NO_SHARE
-        if self.jump is not None:
-            data, share = self.jump.stays * data, self.jump.share
-        for array in (columns.indptr, columns.indices, data):
-            array.setflags(write=False)
-        return Predecessors(_unsigned(columns.indptr), _unsigned(columns.indices), data, share)
+    def _predecessors(self) -> list[Predecessors]:
+        found, share = list[Predecessors](), NO_SHARE
+        for matrix in self.matrices:
+            columns = matrix.tocsc()
+            data = columns.data
+            if self.jump is not None:
+                data, share = self.jump.stays * data, self.jump.share
+            for array in (columns.indptr, columns.indices, data):
+                array.setflags(write=False)
+            found.append(Predecessors(_unsigned(columns.indptr), _unsigned(columns.indices), data, share))
+        return found
+
+
+class _Rows(NamedTuple):
+    """The compressed rows of one slot's matrix."""
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: FloatArray
+
+
+def _matrices(given: Any, slots: Slots | None) -> list[Stochastic]:
+    """The checked matrix of each slot. Raises InvalidInput for another number of them than there are slots."""
+    if slots is None:
+        return [stochastic_matrix(given)]
+    if not isinstance(slots, Slots):
+        raise InvalidInput("slots", type(slots).__name__, "a dphmm.markov.Slots")
+    several = list(given) if isinstance(given, (list, tuple)) or getattr(given, "ndim", 2) == 3 else [given]
+    if len(several) != slots.n:
+        raise InvalidInput("transition", f"{len(several)} matrices", f"a list of {slots.n}, one for each slot")
+    checked = [stochastic_matrix(each) for each in several]
+    sizes = {one.matrix.shape[0] for one in checked}
+    if len(sizes) > 1:
+        raise InvalidInput("transition", f"matrices of {min(sizes)} and {max(sizes)} states", "the same states in all")
+    return checked
+
+
+def _sharing_moves(matrices: list[Any], may_differ: bool) -> list[_Rows]:
+    """The rows of matrices, with the index arrays of the first where these are equal.
+
+    Raises InvalidInput where a slot stores other moves than the first, unless they ``may_differ``, as with a jump: a
+    support moves by the stored moves, and must be the same set whichever slot moves it.
+    """
+    first, rows = matrices[0], list[_Rows]()
+    for slot, matrix in enumerate(matrices):
+        same = np.array_equal(matrix.indptr, first.indptr) and np.array_equal(matrix.indices, first.indices)
+        if not same and not may_differ:
+            i, j = (int(places[0]) for places in ((matrix != 0) != (first != 0)).nonzero())
+            came = f"a move from {i} to {j} in it or in transition[0] alone"
+            expected = "the same moves in every slot, a rare one with a chance of 1e-12; or a jump"
+            raise InvalidInput(f"transition[{slot}]", came, expected)
+        indptr, indices = (first.indptr, first.indices) if same else (matrix.indptr, matrix.indices)
+        rows.append(_Rows(fixed(indptr), fixed(indices), fixed(matrix.data)))
+    return rows
 
 
 def _unsigned(index: NDArray[Any]) -> NDArray[Any]:
@@ -732,8 +899,8 @@ def absorbing_states(transition: Any) -> IntArray:
 def absorbing_secrets(model: MarkovModel) -> IntArray:
     """States whose only moves are to themselves, increasing; secrets that no move leaves."""
     if model.secrets is None:
-        return absorbing_states(model.matrix)
-    matrix, left = model.matrix, np.zeros(model.n_secrets, dtype=np.bool_)
+        return absorbing_states(model.moves)
+    matrix, left = model.moves, np.zeros(model.n_secrets, dtype=np.bool_)
     before = np.repeat(model.secrets, np.diff(matrix.indptr))
     left[before[before != model.secrets[matrix.indices]]] = True
     return np.flatnonzero(~left)

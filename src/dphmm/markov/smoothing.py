@@ -101,10 +101,14 @@ def marginals(model: MarkovModel, one: Observed) -> FloatArray:
 
 def _groups(model: MarkovModel, people: Sequence[Observed]) -> Iterator[list[int]]:
     """The numbers of people who stand side by side: of nearly the same length, and in step where the matrix changes."""
-    kinds = list[tuple[int, int, int]]()
+    kinds = list[tuple[bytes, int, int]]()
     for number, one in enumerate(people, 1):
         own = number if one.observations.moves.max() > _LONG else 0
-        kinds.append((0 if model.time_homogeneous else one.t, own, int(one.observations.moves.sum())))
+        moves, slots = int(one.observations.moves.sum()), b""
+        if model.slots is not None:
+            # In step are people whose slots are the same for a power of two of steps that neither passes.
+            slots = model.slots_of(one.t + np.arange(1 << moves.bit_length())).tobytes()
+        kinds.append((slots, own, moves))
     group: list[int] = []
     for number in sorted(range(len(people)), key=kinds.__getitem__):
         if group:
@@ -139,9 +143,10 @@ class _Together:
     def __init__(self, model: MarkovModel, people: Sequence[Observed], block: int | None, logged: bool) -> None:
         self._model, self._people, self._logged = model, people, logged
         times = [np.cumsum(one.observations.moves) for one in people]
-        # A matrix of its own at every step wants a stop at every step.
-        every = np.arange(max(int(time[-1]) for time in times) + 1)
-        self._stops = np.unique(np.concatenate(times)) if model.time_homogeneous else every
+        # All moves to a stop are by one matrix: where a slot ends is a stop, too.
+        runs = model.slot_runs(people[0].t + 1, max(int(time[-1]) for time in times))
+        ends = [first + moves - 1 - people[0].t for first, moves in runs][:-1]
+        self._stops = np.unique(np.concatenate([*times, np.array(ends, dtype=np.int64)]))
         self._moves = np.diff(self._stops, prepend=0)
         #: At which stop each observation of each person is; where its observations begin among those of all; and which
         #: of all (T, n) is at a stop, -1 for none.
@@ -255,11 +260,12 @@ class _Together:
 
     def _runs(self, first: int, last: int) -> list[tuple[int, int]]:
         """Spans of the stops first..last, from 0, that are moved to by one matrix."""
-        return list(pairwise([0, last - first] if self._model.time_homogeneous else range(last - first + 1)))
+        slots = self._model.slots_of(self._people[0].t + self._stops[first:last] - 1)
+        return list(pairwise([0, *(np.flatnonzero(np.diff(slots)) + 1).tolist(), last - first]))
 
     def _chain(self, stop: int, back: bool) -> Any:
         """How people move to a stop, ahead or back."""
-        t = self._people[0].t + (0 if self._model.time_homogeneous else stop)
+        t = self._people[0].t + int(self._stops[stop])
         moves: Any = self._model.matrix_at(t) if back else self._model.predecessors_at(t)
         jump = self._model.jump if back else None
         data = moves.data if jump is None else fixed(jump.stays * moves.data)

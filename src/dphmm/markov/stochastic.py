@@ -30,6 +30,7 @@ from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from dphmm.markov.slots import Slots
     from dphmm.states.space import StateSpace
 
 Array = TypeVar("Array", bound=NDArray[Any])
@@ -66,6 +67,7 @@ class ModelParts(NamedTuple):
     jump: Jump | float | None = None
     start: str = "before"
     secrets: IntArray | None = None
+    slots: Slots | None = None
 
 
 #: What the initial distribution of a fit is of.
@@ -106,6 +108,13 @@ def refuse_secrets(model: Any, door: str) -> None:
     if model.secrets is not None:
         came = f"{model.n_states} latent states of {model.n_secrets} secrets"
         raise InvalidInput("model", came, f"a model without secrets: {door} does not tell the two apart yet")
+
+
+def refuse_slots(model: Any, door: str) -> None:
+    """Raises InvalidInput for a model with slots where ``door`` takes every move to have one matrix."""
+    if model.slots is not None:
+        came = f"{model.slots.n} matrices, one for each slot"
+        raise InvalidInput("model", came, f"a model of one matrix: {door} takes no slots yet")
 
 
 def many(count: int, noun: str) -> str:

@@ -16,6 +16,7 @@ from dphmm._checks import whole
 from dphmm.errors import InvalidInput
 from dphmm.markov.estimate import FitReport, estimate, keep_visited, smoothing_pairs
 from dphmm.markov.model import MarkovModel
+from dphmm.markov.slots import Slots
 from dphmm.markov.stochastic import many, percent
 from dphmm.states.lattice import nearest_among
 from dphmm.states.trajectory import MICROSECONDS, Counts, Trajectories
@@ -53,6 +54,9 @@ def fit(
         Kept in the provenance; who the people are is not, hashed or otherwise: `dphmm.storage.models.save_people`
         writes that beside a saved model, for its owner alone.
     unseen : the share of people's moves that a model of all others would call impossible, recorded likewise.
+    slots, first_steps, owners : a matrix for each of the `Slots`. Where slots go by a clock, ``first_steps`` (k,) are
+        the time bins since 1970 that sequences begin in. ``owners`` (k,) says whose each sequence is, where people are
+        left out to choose how much slots differ; else each sequence is somebody's.
 
     A state that no kept transition leaves, and no smoothing, gets a self-loop and is named in the report.
     Raises InvalidInput naming sequence and position, or the option that is wrong.
@@ -120,6 +124,7 @@ def fit_trajectories(
     source: Source | None = None,
     all_cells: bool = False,
     merge_rare: int | None = None,
+    slots: Slots | None = None,
 ) -> tuple[MarkovModel, FitSummary]:
     """Fit a Markov model to trajectories, without privacy; the model's space is the cells that were visited.
 
@@ -137,6 +142,7 @@ def fit_trajectories(
     merge_rare : cells with fewer visits than this are answered as the nearest cell with as many, ties to the lowest
         number (`StateSpace.merged`). Visits are those that "occupancy" counts: the steps of the sequences, before
         ``min_count`` drops moves. The cells stay states of the model.
+    slots : a matrix for each of the `Slots`, by the time of the step that a move leaves, or by its position.
 
     Raises InvalidInput for a missing column, for rows that are in no state, and as `fit` does.
     """
@@ -164,6 +170,9 @@ def fit_trajectories(
         source=None if source is None else source.name,
         source_sha256=None if source is None else source.sha256,
         unseen=unseen,
+        slots=slots,
+        first_steps=sequences.first_steps,
+        owners=sequences.owners,
     )
     summary = FitSummary(
         rows=len(trajectories.placed),
@@ -235,10 +244,11 @@ def state_sequences(
 
 
 class Records(NamedTuple):
-    """Sequences of numbered states, and whose each one is. Not public."""
+    """Sequences of numbered states, whose each one is, and the number of its first step. Not public."""
 
     sequences: list[IntArray]
     owners: IntArray
+    first_steps: IntArray
 
     def __repr__(self) -> str:
         return "Records(...)"
@@ -248,7 +258,7 @@ def records_of(rows: Trajectories, space: StateSpace, *, shortest: int, **option
     """The sequences that a private fit counts, those of ``shortest`` rows or more; ``options`` of `state_sequences`."""
     _, found, _ = state_sequences(rows, space, **options)
     kept = [k for k, sequence in enumerate(found.sequences) if len(sequence) >= shortest]
-    return Records([found.sequences[k] for k in kept], found.owners[kept])
+    return Records([found.sequences[k] for k in kept], found.owners[kept], found.first_steps[kept])
 
 
 def timing_of(step: int | None, gap: float | None, longest: int | None = None) -> dict[str, Any]:

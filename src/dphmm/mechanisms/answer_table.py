@@ -1,7 +1,7 @@
 """The base of mechanisms that are tables: for each answer of a set a law over the same answers, in whole numbers.
 
 A kind of table says how its weights are made, and proves them; all else follows from the integers. One kind is here:
-`MadeTable`, whose weights were made before, which is what `dphmm.optimize` gives.
+`MadeTable`, whose weights were made before, which is what `dphmm.choose.optimize` gives.
 
 A `TableLaw` is a table in integers: ``points`` (n, d) are distinct lattice points in lexicographic order; ``weights``
 (n, n) are whole numbers, and every row sums to 2**bits. So what one answer makes more likely than another is a quotient
@@ -590,7 +590,7 @@ class MadeTable(AnswerTable):
     @classmethod
     def for_policy(cls, policy: PolicyGraph, space: StateSpace, epsilon: Exact, *, constraint: Constraint) -> Self:
         """Refused: a made table is one of those there are (`known_table`)."""
-        raise InvalidInput("mechanism", cls.name, "the table itself, as dphmm.load_table reads it")
+        raise InvalidInput("mechanism", cls.name, "the table itself, as dphmm.storage.load_table reads it")
 
     def for_plan(self, policy: PolicyGraph, space: StateSpace, epsilon: Fraction, constraint: Constraint) -> MadeTable:
         """The table, where it may answer a plan of this policy; else an error from public data alone.
@@ -647,6 +647,6 @@ def known_table(reference: str) -> MadeTable:
         found = _known.get(reference)
     if found is None:
         short = reference.removeprefix(f"{PREFIX}:")[:12]
-        expected = "its file with it: --mechanism table.npz, or dphmm.load_table(path) before"
+        expected = "its file with it: --mechanism table.npz, or dphmm.storage.load_table(path) before"
         raise InvalidInput("mechanism", f"made table {short}, which has not been read", expected)
     return found

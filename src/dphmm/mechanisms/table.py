@@ -73,7 +73,7 @@ class OptimalTable(AnswerTable):
     costs : instead of a loss, the costs (n, n) of naming each answer (column) where each (row) is true.
     method : "program", one linear program; or "columns", parts of it until the mean cost is within ``gap`` of what is
         proved of all mechanisms. With None the program where it is small enough, and else nothing: a release does not
-        wait for columns (`dphmm.optimize` does).
+        wait for columns (`dphmm.choose.optimize` does).
     gap : where columns stop, as a ratio.
     progress : with columns, called with every round (`table_program.Round`).
 

@@ -2,12 +2,13 @@
 
 - a report (`dphmm.report.read_report`), with the figures of its page: `belief`, `day`, `error`, `nights`, `strip`,
   `people`, `shares`; a policy's set: `indistinguishable`
+- counts of moves (`dphmm.query("flows", ...)`): the map `directly_follows`
 - what a budget buys, before it is spent: `ladder`, `nights`; a population: `shares`
 - what hides a state: `hull`, `policy`, `degree_of_protection`; what adversaries find: `attacks`
 
-Those of the first two lines are SVG (`dphmm.report.Figure`): a notebook shows them, ``.save("x.svg")`` writes one, and
-``.table`` has its numbers. The others are drawn on a matplotlib Axes, which they return (``pip install 'dphmm[plot]'``;
-``ax=None`` makes a new figure). Every line and mark differs in more than its colour. Names are loaded when first used.
+Those of the first three lines are SVG (`dphmm.report.Figure`): a notebook shows them, ``.save("x.svg")`` writes one,
+and ``.table`` has its numbers. The others are drawn on a matplotlib Axes, which they return (``pip install
+'dphmm[plot]'``; ``ax=None`` makes a new figure). Every line and mark differs in more than its colour.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dphmm.plot._bodies import degree_of_protection as degree_of_protection
     from dphmm.plot._bodies import hull as hull
     from dphmm.plot._bodies import policy as policy
+    from dphmm.plot._flows import directly_follows as directly_follows
     from dphmm.plot._measured import attacks as attacks
     from dphmm.plot._reports import belief as belief
     from dphmm.plot._reports import day as day
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "_bodies": ("degree_of_protection", "hull", "policy"),
+    "_flows": ("directly_follows",),
     "_measured": ("attacks",),
     "_reports": (
         "belief",

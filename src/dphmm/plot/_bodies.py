@@ -78,7 +78,7 @@ def policy(
 def degree_of_protection(degrees: Sequence[Any], steps: Sequence[int] | None = None, *, ax: Axes | None = None) -> Axes:
     """Among how many states a state is hidden, step by step.
 
-    ``degrees``: for each step the degrees of its states, as `dphmm.degree_of_protection` gives them. ``steps``: the
+    ``degrees``: for each step the degrees of its states, as `degree_of_protection` gives them. ``steps``: the
     numbers of the steps, from 1 by default. The line is the mean, the band reaches from the least to the most.
     """
     each = [np.atleast_1d(np.asarray(values, dtype=np.float64)) for values in degrees]

@@ -109,15 +109,15 @@ def people(release: ReleaseReport) -> list[Figure]:
 def shares(found: Any, period: str | None = None) -> Figure:
     """The share of people with each label or in each region, with 90 % intervals.
 
-    ``found``: a report of labels; or what `dphmm.population` gives, with its likeliest shares, and which ``period`` of
+    ``found``: a report of labels; or what `population` gives, with its likeliest shares, and which ``period`` of
     several. Raises InvalidInput for more than 60 regions.
     """
-    from dphmm.reconstruction.population import Population
+    from dphmm.reconstruction.aggregates import Population
 
     if isinstance(found, ReleaseReport):
         return _drawn(found, figures.shares(found), "a report without shares of labels", "one of labels, with answers")
     if not isinstance(found, Population):
-        raise InvalidInput("found", type(found).__name__, "a report, or what dphmm.population gives")
+        raise InvalidInput("found", type(found).__name__, "a report, or what dphmm.reconstruction.population gives")
     periods = {one.period: one for one in found.densities}
     name = next(iter(periods)) if period is None and len(periods) == 1 else period
     if name not in periods:
@@ -140,14 +140,14 @@ def indistinguishable(policy: PolicyGraph, space: StateSpace, place: int | str) 
 
 
 def ladder(plan: SchedulePlan | Sequence[SchedulePlan]) -> Figure:
-    """The expected errors of what `dphmm.plan` tried, by the number of releases; the chosen schedule has a ring.
+    """The expected errors of what `dphmm.choose.plan` tried, by the number of releases; the chosen schedule has a ring.
 
     Of several plans: what each of their totals buys.
     """
     if isinstance(plan, SchedulePlan):
         return figures.ladder(plan)
     if not isinstance(plan, (list, tuple)) or not plan:
-        raise InvalidInput("plan", type(plan).__name__, "what dphmm.plan found, or a list of such plans")
+        raise InvalidInput("plan", type(plan).__name__, "what dphmm.choose.plan found, or a list of such plans")
     found = [_plan(one) for one in plan]
     if any(one.digests != found[0].digests for one in found):
         raise InvalidInput("plan", "plans of different models, policies or states", "plans of one")
@@ -156,5 +156,5 @@ def ladder(plan: SchedulePlan | Sequence[SchedulePlan]) -> Figure:
 
 def _plan(plan: Any) -> SchedulePlan:
     if not isinstance(plan, SchedulePlan):
-        raise InvalidInput("plan", type(plan).__name__, "what dphmm.plan found, or a report")
+        raise InvalidInput("plan", type(plan).__name__, "what dphmm.choose.plan found, or a report")
     return plan

@@ -26,10 +26,18 @@ if TYPE_CHECKING:
 #: Okabe and Ito's colours, the dark ones first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+#: Of lines that share a colour with earlier ones.
+DASHES = ("-", "--", ":", "-.")
+#: A line has about so many marks, however many points.
+_MARKS_OF_A_LINE = 12
 _PANEL = (4.2, 3.4)
 _MOST_ACROSS = 3
 _NARROWEST = 6.4
 _LETTERS_PER_INCH = 11
+#: A logarithmic axis has its values as ticks where they are so few.
+_MOST_TICKS = 8
+#: Inches of a line and its mark in a legend.
+_KEY = 0.6
 
 
 @dataclass(frozen=True)
@@ -60,9 +68,11 @@ def can_draw() -> bool:
 
 
 def draw(figure: Figure, table: pd.DataFrame) -> Any:
-    """A matplotlib Figure of a table, panel by panel with one legend."""
+    """A matplotlib Figure of a table, panel by panel with one legend; single points are left out beside lines."""
     from matplotlib.figure import Figure as Canvas
 
+    of_lines = lines(figure, table)
+    table = of_lines if len(of_lines) else table
     panels = [("", table)] if figure.panels is None else list(_groups(table, figure.panels))
     across = min(len(panels), _MOST_ACROSS)
     down = -(-len(panels) // across)
@@ -83,10 +93,17 @@ def draw(figure: Figure, table: pd.DataFrame) -> Any:
         handles.values(),
         handles.keys(),
         loc="outside lower center",
-        ncols=min(len(handles), int(width // 2)),
+        ncols=max(1, min(len(handles), int(width / (_KEY + max(map(len, handles)) / _LETTERS_PER_INCH)))),
         frameon=False,
     )
     return canvas
+
+
+def lines(figure: Figure, table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of lines with two points or more."""
+    keys = [figure.by] if figure.panels is None else [figure.panels, figure.by]
+    rows: pd.DataFrame = table[table.groupby(keys, sort=False)[figure.x].transform("nunique") > 1]
+    return rows
 
 
 def save(figure: Figure, table: pd.DataFrame, folder: Path) -> list[Path]:
@@ -105,24 +122,32 @@ def save(figure: Figure, table: pd.DataFrame, folder: Path) -> list[Path]:
 
 
 def _styles(figure: Figure, table: pd.DataFrame) -> dict[str, Any]:
-    """The colour and the mark of each line."""
+    """Colour, mark and dashes of each line: no two of 56 lines are alike."""
     names = [str(name) for name in table[figure.by].drop_duplicates()]
-    return dict(zip(names, cycle(zip(COLOURS * 8, MARKS * 7, strict=True)), strict=False))
+    dashes = [DASHES[k // len(COLOURS) % len(DASHES)] for k in range(len(COLOURS) * 8)]
+    return dict(zip(names, cycle(zip(COLOURS * 8, MARKS * 7, dashes, strict=True)), strict=False))
 
 
 def draw_panel(place: Any, figure: Figure, table: pd.DataFrame, styles: dict[str, Any] | None = None) -> None:
     """One panel of a figure on an Axes."""
     styles = _styles(figure, table) if styles is None else styles
     for name, part in _groups(table, figure.by):
-        colour, mark = styles[name]
+        colour, mark, dash = styles[name]
         line = part.sort_values(figure.x)
-        place.plot(line[figure.x], line[figure.y], marker=mark, markersize=4, color=colour, label=name)
+        place.plot(
+            *(line[figure.x], line[figure.y], dash),
+            marker=mark, markevery=max(1, len(line) // _MARKS_OF_A_LINE), markersize=4, color=colour, label=name,
+        )  # fmt: skip
         if figure.low is not None and figure.high is not None:
             place.fill_between(
                 line[figure.x], line[figure.low], line[figure.high], color=colour, alpha=0.15, linewidth=0
             )
     if figure.log_x:
         place.set_xscale("log")
+        few = sorted(table[figure.x].unique())
+        if len(few) <= _MOST_TICKS:
+            place.set_xticks(few, labels=[f"{x:g}" for x in few])
+            place.minorticks_off()
     if figure.log_y:
         place.set_yscale("log")
     place.set_xlabel(figure.x_label)

@@ -6,7 +6,7 @@
 - `knn`: every state and its k nearest others
 - `transition`: states that one state can move to
 - `from_edges`: given pairs; also `from_adjacency`, `from_networkx`, `from_graphml`, `from_edge_list`, `from_node_link`
-- `union`: the edges of several policies
+- `union`: the edges of several policies; `with_end`: END joined to every label, if it is not (`joins_end`)
 - `covered_distance`: up to which distance two places on a map are hidden from each other
 - `PolicyGraph`: the questions that every policy answers
 - `from_description`: a policy rebuilt from what its ``describe`` said
@@ -15,7 +15,16 @@
 """
 
 from dphmm.policy._cliques import categorical, complete, transition
-from dphmm.policy._edges import from_adjacency, from_edge_list, from_edges, from_graphml, from_networkx, from_node_link
+from dphmm.policy._edges import (
+    from_adjacency,
+    from_edge_list,
+    from_edges,
+    from_graphml,
+    from_networkx,
+    from_node_link,
+    joins_end,
+    with_end,
+)
 from dphmm.policy._radius import covered_distance, knn, radius
 from dphmm.policy.constraint import Constraint, DeltaSet, Support, delta_states, parse_constraint
 from dphmm.policy.graph import PolicyGraph, from_description, union
@@ -36,9 +45,11 @@ __all__ = [
     "from_graphml",
     "from_networkx",
     "from_node_link",
+    "joins_end",
     "knn",
     "parse_constraint",
     "radius",
     "transition",
     "union",
+    "with_end",
 ]

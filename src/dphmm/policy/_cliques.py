@@ -249,6 +249,7 @@ def transition(model: Any, order: int = 1) -> Transition:
 
     Of a model with secrets two secrets are neighbours iff one secret (``order`` 1), or one latent state (2), can be
     followed by both: of a chain of second order one place, or one place and the place before. 2 joins no more than 1.
+    Of a model with slots a move of any slot counts.
 
     ``model`` : a MarkovModel, anything with ``.transition``, or the matrix itself (N, N), dense or
     scipy.sparse. Explicit zeros are no moves. Raises InvalidInput for a matrix that is not square, or entries
@@ -258,7 +259,8 @@ def transition(model: Any, order: int = 1) -> Transition:
     if isinstance(order, bool) or order not in (1, 2) or (order == 2 and secrets is None):
         expected = "1" if secrets is None else "1, from a secret, or 2, from a latent state"
         raise InvalidInput("order", order, expected)
-    matrix = sparse.csr_array(getattr(model, "transition", model))
+    slotted = getattr(model, "slots", None) is not None and model.jump is None
+    matrix = sparse.csr_array(model.moves if slotted else getattr(model, "transition", model))
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise InvalidInput("transition", f"a matrix of shape {matrix.shape}", "a square one")
     matrix = matrix.copy()

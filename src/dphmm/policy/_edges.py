@@ -29,7 +29,8 @@ from dphmm.errors import InvalidInput
 from dphmm.policy._cliques import array_hash
 from dphmm.policy._points import hull_points
 from dphmm.policy.constraint import Constraint
-from dphmm.policy.graph import PolicyGraph, count_of_states, projected, read_only, registered, sorted_edges
+from dphmm.policy.graph import PolicyGraph, count_of_states, projected, read_only, registered, sorted_edges, union
+from dphmm.states.space import END
 from dphmm.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -122,6 +123,34 @@ class EdgeGraph(Listed):
     @classmethod
     def from_description(cls, description: dict[str, Any], space: Any, model: Any) -> EdgeGraph:
         return from_edges(description["edges"], description["n_states"])
+
+
+def with_end(policy: PolicyGraph, space: StateSpace) -> PolicyGraph:
+    """The policy with `END` joined to every other label, so that two lengths of a sequence hide each other.
+
+    Any two labels are at most two edges apart then, and one answer tells at most 2 epsilon of them. A policy that joins
+    them already, or states without that name, stay as they are.
+
+    >>> import dphmm
+    >>> space = dphmm.StateSpace.labels(["a", "b", "END"])
+    >>> dphmm.policy.with_end(dphmm.policy.categorical([0, 1, 2]), space).edges().tolist()
+    [[0, 2], [1, 2]]
+
+    Source: docs/proofs/lengths.md.
+    """
+    if joins_end(policy, space) is not False:
+        return policy
+    end, n = space.index_of(END), policy.n_states
+    return union(policy, from_edges([(end, state) for state in range(n) if state != end], n))
+
+
+def joins_end(policy: PolicyGraph, space: StateSpace) -> bool | None:
+    """Whether `END` is joined to every other label; None where no state is called so."""
+    end = space.index_of(END)
+    if end < 0:
+        return None
+    others = np.flatnonzero(np.arange(policy.n_states) != end)
+    return bool(policy.joins(np.full(len(others), end), others).all())
 
 
 def from_edges(edges: ArrayLike, N: int) -> EdgeGraph:

@@ -1,6 +1,7 @@
 """What released rows tell of a population: post-processing of published answers, which costs no privacy.
 
-- `dphmm.reconstruction.population`: densities, flows and shares of regions from a released table, as `dphmm.population`
+- `population`: densities, flows and shares of regions from a released table; `smooth`, `event_odds`: where people were
+- `learn`: how people move, learned from the answers, to read them with
 - `dphmm.reconstruction.regions`: sets of states by name, from a table or GeoJSON, or blocks of cells
 - `dphmm.reconstruction.answers`: the answers of a released table with the plans that they were drawn under
 - `dphmm.reconstruction.answers`: the probability of every outcome of a plan from every state
@@ -8,3 +9,35 @@
 - `dphmm.reconstruction.density`, `dphmm.reconstruction.flows`: the likeliest density and flows, by expectation
   maximisation that stops early
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dphmm.decoding import OtherQuery as OtherQuery
+    from dphmm.decoding import event_odds as event_odds
+    from dphmm.decoding import smooth as smooth
+    from dphmm.learning.learn import learn as learn
+    from dphmm.reconstruction.aggregates import population as population
+
+_HOMES = {
+    "OtherQuery": "dphmm.decoding",
+    "event_odds": "dphmm.decoding",
+    "learn": "dphmm.learning.learn",
+    "population": "dphmm.reconstruction.aggregates",
+    "smooth": "dphmm.decoding",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dphmm.reconstruction' has no attribute {name!r}")
+    return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
+
+
+def __dir__() -> list[str]:
+    return __all__

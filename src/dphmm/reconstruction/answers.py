@@ -279,7 +279,7 @@ def answers_of(
     schedule : "planned" where the steps that were asked are public, "paced" where earlier answers chose them. Without
         it rows without an answer are taken to be those of a paced schedule.
 
-    Raises InvalidInput as `dphmm.smooth` does, for a table without any answer, and for more than 256 different laws.
+    Raises InvalidInput as `smooth` does, for a table without any answer, and for more than 256 different laws.
     """
     smoothers, numbers, by_hash = Smoothers(subjects), dict[str, int](), dict[str, int]()
     plans: list[Plan] = []
@@ -288,7 +288,7 @@ def answers_of(
     found, people = list[IntArray](), list[str]()
     done = 0
     for user, own in rows.by_user():
-        published = published_of(rows, user, own)
+        published = published_of(rows, user, own, subjects.setting.model)
         made = smoothers.of(user).made_again(published)
         asked = [n for n, plan in enumerate(published.plans) if plan]
         for n in asked:

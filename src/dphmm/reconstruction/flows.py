@@ -43,10 +43,10 @@ def first_guess(q: FloatArray, model: MarkovModel, space: StateSpace) -> FloatAr
     points = space.own_answers
     apart = space.distances(points[:, None], points[None])
     if model.secrets is None:
-        step = float(q @ np.asarray(model.matrix_at(1).multiply(apart).sum(axis=1)).ravel())
+        step = float(q @ np.asarray(model.moves.multiply(apart).sum(axis=1)).ravel())
     else:
         # The latent states of a secret alike: it is only where to start from.
-        moves, own = model.matrix_at(1).tocoo(), model.secrets
+        moves, own = model.moves.tocoo(), model.secrets
         before, after = moves.coords
         share = (q / np.bincount(own))[own]
         step = float((share[before] * moves.data) @ apart[own[before], own[after]])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from dphmm.accounting.budget import float_above
 from dphmm.accounting.clock import seconds_ahead
 from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.promise import Schedule, SequencePromise
+from dphmm.audit.attacks.truth import answer_of, begins_of, truth_of
 from dphmm.audit.check import require_confirmed
 from dphmm.audit.released import ReleasedFile
 from dphmm.audit.replay import number_of
@@ -46,6 +47,7 @@ from dphmm.report.content import (
     Share,
     Truth,
 )
+from dphmm.session.believing import believed_model
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects
 from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoother, Smoothers, likelihood_rows, smooth_people
@@ -90,6 +92,66 @@ class TrueRows:
     simulated: bool = False
 
 
+class ReportChoices(TypedDict, total=False):
+    """What a reader may choose of a report.
+
+    users : whom to look at, in this order. truth : trajectories as they were released, a file or a table: the report is
+    then for the data owner alone. title : the page's heading. backdrop : a public map to lie under the page's.
+    """
+
+    users: Sequence[str]
+    truth: Any
+    title: str
+    backdrop: Backdrop | None
+
+
+def confirmed_report(
+    table: Path,
+    file: ReleasedFile,
+    made: Made,
+    policy: PolicyGraph | None,
+    *,
+    ledger: Ledger | None = None,
+    plan: SchedulePlan | None = None,
+    believe: MarkovModel | None = None,
+    notes: Sequence[str] = (),
+    progress: Progress | None = None,
+    stage: Callable[[str], None] | None = None,
+    **choices: Unpack[ReportChoices],
+) -> ReleaseReport:
+    """The report of a released table whose statement is confirmed by what it was made with.
+
+    ``ledger``: counts what was spent over all files and queries. Raises InvalidInput for a title that no name could be,
+    for a statement that says something else, and as `release_report`.
+    """
+    title = choices.get("title", "What was released")
+    checked_title(title)
+    public = (made.model, made.space)
+    statement, left = require_confirmed(made.statement, table, file, *public, policy, made.subjects, ledger)
+    truth = choices.get("truth")
+    if truth is not None and not isinstance(truth, TrueRows):
+        query = statement.query
+        begins, rule = begins_of(ledger, query, file), answer_of(ledger, query, file, statement)
+        known = truth_of(file, truth, *public, begins, rule)
+        truth = TrueRows(known.answers, known.outside)
+    return release_report(
+        title,
+        # A file's name is somebody else's text, which may turn what stands around it about.
+        "".join(c if c.isprintable() else ascii(c)[1:-1] for c in table.name),
+        file,
+        replace(made, statement=statement),
+        users=choices.get("users", ()),
+        ledger=ledger,
+        truth=truth,
+        plan=plan,
+        believe=believe,
+        backdrop=choices.get("backdrop"),
+        notes=[*notes, *(f"Not compared: {one}." for one in left)],
+        progress=progress,
+        stage=stage,
+    )
+
+
 def release_report(
     title: str,
     name: str,
@@ -102,10 +164,13 @@ def release_report(
     plan: SchedulePlan | None = None,
     backdrop: Backdrop | None = None,
     notes: Sequence[str] = (),
+    believe: MarkovModel | None = None,
     progress: Progress | None = None,
     stage: Callable[[str], None] | None = None,
 ) -> ReleaseReport:
     """The report of a released file ``name``.
+
+    ``believe``: the model that reads the answers, in place of the plan model.
 
     ``users``: whom to look at step by step, in this order; by default everybody, or every n-th by name where there are
     many rows. ``ledger``: where the releases were stored; each shown row must be in it, and what was spent is of all
@@ -139,7 +204,9 @@ def release_report(
     shown = list(dict.fromkeys(users)) or named
     begin = stage or (lambda name: None)
     begin("smoothing the answers")
-    reading = _Reading(file, rows, made, cells, ledger, progress)
+    if believe is not None and believe.digest == made.model.digest:
+        believe = None
+    reading = _Reading(file, rows, made, cells, ledger, believe, progress)
     # Whom the figures are of hangs on no truth.
     whole = made.subjects is not None and MOST_ROWS < len(rows) <= MOST_COUNTED
     people = reading.people(shown, set(rows.by_user) if whole else set(named), by_hour=whole, truth=truth)
@@ -157,6 +224,7 @@ def release_report(
         _some_shown(len(people), shown, every, users, len(rows.by_user), made.statement.subjects.words["people"]),
         reading.not_remade,
         reading.unplaced,
+        reading.believed,
         _after_sequence(rows, made),
     )
     lines = None
@@ -202,14 +270,11 @@ def read_report(
     model: MarkovModel,
     policy: PolicyGraph | None = None,
     *,
-    title: str = "What was released",
-    users: Sequence[str] = (),
-    truth: Any = None,
-    backdrop: Backdrop | None = None,
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
     plan: SchedulePlan | None = None,
     progress: bool | Progress = True,
+    **choices: Unpack[ReportChoices],
 ) -> ReleaseReport:
     """The report of a released file with its privacy statement beside it, for notebooks and `write_report`.
 
@@ -217,11 +282,10 @@ def read_report(
     ----------
     released : the file that ``dphmm release`` or `release_many` wrote.
     model, policy : those of the release; without a policy nothing is smoothed.
-    users : whom to look at, in this order.
-    truth : trajectories as they were released, a file or a table: the report is then for the data owner alone.
     initials, step_choices : those of the release, as `release_many` takes them.
     plan : the one that it was released by, as `read_plan` gives it: what other totals would give is then told too.
     progress : a bar on a terminal, or a function that is called with (done, total).
+    choices : users, truth, title, backdrop, as `ReportChoices` has them.
 
     Raises
     ------
@@ -230,18 +294,15 @@ def read_report(
 
     Examples
     --------
-    ``report = dphmm.read_report("released.parquet", dphmm.load_model("model.npz"), dphmm.load_policy("policy.json"))``;
-    then ``dphmm.write_report("report.html", report)``. In a notebook the report is shown as it is.
+    ``report = dphmm.report.read_report("released.parquet", model, policy)`` with a ``model`` and a ``policy`` as
+    `dphmm.storage` loads them; then ``dphmm.report.write_report("report.html", report)``. A notebook shows the report.
 
     Source: docs/report.md.
     """
-    from dphmm.audit.attacks.truth import truth_of
-
     if not isinstance(released, (str, os.PathLike)):
         expected = "the path of a released file, which has its privacy statement beside it"
         raise InvalidInput("released", f"a {type(released).__name__}", expected)
     path, space = Path(released), model.space
-    checked_title(title)
     if space is None:
         raise InvalidInput("model", "one without states", "a model with its space, as load_model reads it")
     statement = load_statement(path)
@@ -255,21 +316,9 @@ def read_report(
         setting = Setting.read(statement.choices | varies, model, policy, space, policies=chosen)
         subjects = Subjects(setting, initials, step_choices)
         statement.check_subjects(subjects)
-    statement = require_confirmed(statement, path, file, model, space, policy, subjects)[0]
-    known = None if truth is None else truth_of(file, truth, model, space, None, member(statement, "answer"))
-    with shown(progress, "report") as told:
-        return release_report(
-            title,
-            # A file's name is somebody else's text, which may turn what stands around it about.
-            "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.name),
-            file,
-            Made(model, space, statement, subjects),
-            users=users,
-            truth=None if known is None else TrueRows(known.answers, known.outside),
-            plan=plan,
-            backdrop=backdrop,
-            progress=told,
-        )
+    made = Made(model, space, statement, subjects)
+    with shown(progress, "report") as report:
+        return confirmed_report(path, file, made, policy, plan=plan, progress=report, **choices)
 
 
 def _some_shown(count: int, wanted: Sequence[str], every: str, users: Sequence[str], total: int, called: str) -> str:
@@ -309,11 +358,15 @@ class _Reading:
         made: Made,
         cells: Cells | None,
         ledger: Ledger | None,
+        believe: MarkovModel | None,
         progress: Progress | None,
     ) -> None:
         self._file, self._rows, self._made, self._cells = file, rows, made, cells
         self._ledger, self._progress = ledger, progress
-        self._smoothers = None if made.subjects is None else Smoothers(made.subjects)
+        self._smoothers = None
+        if made.subjects is not None:
+            self._smoothers = Smoothers(made.subjects, believed_model(made.subjects.setting, believe))
+        self._believe = believe
         self.plans: dict[str, Plan] = {}
         self.errors = np.full(len(rows), np.nan)
         #: How far off a reader expects to be at the rows of everybody who counts; NaN for others.
@@ -324,7 +377,14 @@ class _Reading:
         #: Where people are guessed to be without it; those who begin where it is publicly known as others.
         self.guesses_alone, alone = np.full_like(rows.z, np.nan, dtype=np.float64), ModelGuesses(made.space)
         if made.subjects is not None:
-            self.guesses_alone = alone.at(made.model, rows.step, made.subjects.setting.options.start)[0]
+            start = made.subjects.setting.options.start
+            if not made.model.example_origin:
+                self.guesses_alone = alone.at(made.model, rows.step, start)[0]
+            else:
+                # Hours of their own, by which the model has people elsewhere.
+                for own in file.by_user().values():
+                    model = made.model.counted_from(file.origin(own[0], made.model.step))
+                    self.guesses_alone[own] = alone.at(model, rows.step[own], start)[0]
         # Such guesses are few, and those of one step are everybody's.
         kept = max(1, _KEPT_COSTS // made.model.n_states)
         self._costs_alone = lru_cache(maxsize=kept)(lambda place: alone.costs(np.array(place)))
@@ -365,6 +425,16 @@ class _Reading:
         return (
             "Which answers are of the steps for which something else was chosen is as the statement says: "
             "rows without times have it from the ledger alone."
+        )
+
+    @property
+    def believed(self) -> str:
+        """With which model the answers were read, where that is not the plan model."""
+        if self._believe is None:
+            return ""
+        return (
+            f"Answers were read with a belief model ({self._believe.digest[:12]}, "
+            f"{self._believe.provenance.get('method', 'unknown')}), not with the model of the plans."
         )
 
     @property
@@ -446,7 +516,7 @@ class _Reading:
         names = np.array([file.plans[row] for row in at.tolist()])
         for name in np.unique(names).tolist():
             own, plan = np.flatnonzero(names == name), self.plans[name]
-            told = likelihood_rows(plan, file.lattice[at[own]])
+            told = likelihood_rows(plan, file.lattice[at[own]], self._believe is not None)
             beliefs[own] /= np.maximum(np.exp(told.logs[told.which]), _LEAST_LIKELY)
             noise[own] = plan.expected_error
         guessed = self._guesses.of(beliefs.T)[0]
@@ -507,7 +577,9 @@ class _Reading:
             found[int(file.step[row])] = (z, file.plans[row], float(file.epsilon[row]), number)
         steps = sorted(found)
         z, plans, epsilon, numbers = zip(*(found[step] for step in steps), strict=True)
-        return AnswerHistory(user, np.array(steps), np.array(z, dtype=np.int64), plans, np.array(epsilon), numbers)
+        origin = file.origin(int(rows[0]), self._made.model.step)
+        answers = np.array(z, dtype=np.int64), plans, np.array(epsilon)
+        return AnswerHistory(user, np.array(steps), *answers, numbers, origin)
 
     def _count(self, rows: IntArray, drawn: FloatArray) -> None:
         """Add a person to the maps by hour."""

@@ -409,6 +409,8 @@ class ReleaseReport:
             return False
         if not expected.follows:
             return True
+        if subjects.setting.model.slots is not None:
+            return False
         setting, steps = subjects.setting, np.union1d([1], self.begins(expected.steps))
         block, plans = np.arange(expected.steps if self._known_blocks else 1), PlanSchedule(setting)
         first_plans = plans.numbers(1 + block)

@@ -30,7 +30,7 @@ from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG, StateSpace
 
 if TYPE_CHECKING:
-    from dphmm.reconstruction.population import Density
+    from dphmm.reconstruction.aggregates import Density
 
 #: Small maps, people in strips, and shares of labels that are drawn.
 _SMALL_MAPS, _STRIPS, SHARES = 12, 8, 12
@@ -486,7 +486,7 @@ def shares(report: ReleaseReport) -> Figure | None:
 
 
 def shares_of_population(found: Density, *, public: bool) -> Figure:
-    """The share of each region with its 90 % interval, and the likeliest one, of what `dphmm.population` found."""
+    """The share of each region with its 90 % interval, and the likeliest one, of what `population` found."""
     whose, count = ("people", found.n) if public else ("answers", found.answers)
     heading = f"Where {count:,} {whose} are{'' if found.period == 'all' else f': {found.period}'}"
     drawings = [charts.interval_chart(found.regions, width, heading) for width in charts.WIDTHS]

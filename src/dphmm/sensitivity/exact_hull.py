@@ -9,8 +9,8 @@ every facet that comes out has been certified against all differences.
 
 In three and more dimensions Qhull proposes directions, and exact integers decide. A facet is an integer normal and the
 exact largest difference along it, so the body always contains every difference, whatever Qhull did (on nearly flat
-input its own hull missed points by up to 4 %, the joggled one by up to 22 %). Above six dimensions hulls have too many
-facets, and a body with few is used that is larger, never smaller.
+input its own hull missed points by up to 4 %, the joggled one by up to 22 %). Above six dimensions a hull with many
+facets is replaced by a body with few that is larger, never smaller.
 
 Volume and second moment of a body, exactly, and how far it reaches.
 
@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import factorial, gcd, prod
 from operator import mul
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -128,6 +128,19 @@ def determinant(rows: Sequence[Sequence[int]]) -> int:
                 work[r][c] = (work[r][c] * work[i][i] - work[r][i] * work[i][c]) // previous
         previous = work[i][i]
     return sign * work[-1][-1] if n else 1
+
+
+def determinants(matrices: IntArray) -> list[int]:
+    """The determinants of square integer matrices (n, k, k): rounded floats where these are surely right.
+
+    Gaussian elimination with partial pivots is exact for a matrix that differs by at most k u 2^(k-1) R in each of k
+    entries of a row, R the longest row and u = 2**-53 (Wilkinson). That moves a determinant by less than 1/4 here.
+    """
+    k = matrices.shape[-1]
+    longest = float(np.linalg.norm(matrices.astype(np.float64), axis=2).max(initial=1.0))
+    if k**3.5 * 2.0 ** (k - 1) * 2.0**-53 * longest**k < 0.25:
+        return [int(x) for x in np.rint(np.linalg.det(matrices.astype(np.float64)))]
+    return [determinant(matrix) for matrix in matrices.tolist()]
 
 
 def primitive(vector: Sequence[int]) -> list[int]:
@@ -246,7 +259,7 @@ def independent(source: Differences) -> list[list[int]]:
             return found
 
 
-def dot(points: IntArray, direction: IntArray) -> IntArray:
+def dot(points: IntArray, direction: IntArray | Sequence[int]) -> IntArray:
     """points·direction, exactly: in 64 bits where they suffice, in Python integers where not."""
     if len(points) == 0:
         return np.zeros(0, dtype=np.int64)
@@ -326,6 +339,8 @@ def _without_flat_corners(corners: list[Point]) -> list[Point]:
 
 
 MOST_DIMENSIONS_OF_A_HULL = 6
+#: In more dimensions Qhull is asked about so many points, and a hull is used if it has at most so many pairs of facets.
+_MOST_POINTS, _MOST_FACETS = {7: 80, 8: 72}, 1_500
 #: Cofactors up to here stay exact normals; longer ones are rounded to this length.
 _LONGEST_NORMAL = 2**26
 _MOST_ROUNDS = 40
@@ -349,10 +364,8 @@ def spatial_body(source: Differences) -> Body:
     """The certified body of a symmetric set of differences that spans its k >= 3 dimensions."""
     from scipy.spatial import QhullError
 
-    if source.dimension > MOST_DIMENSIONS_OF_A_HULL:
-        return _few_facets(source)
     try:
-        return _qhull_body(source)
+        return _qhull_body(source) or _few_facets(source)
     except QhullError:
         return _few_facets(source)
 
@@ -374,13 +387,22 @@ def _template(k: int) -> IntArray:
     return np.array(rows)
 
 
-def _qhull_body(source: Differences) -> Body:
+def _qhull_body(source: Differences) -> Body | None:
+    """The body that Qhull proposes; None where its facets do not span the space, or would be too many."""
+    from scipy.spatial import ConvexHull
+
+    many = source.dimension > MOST_DIMENSIONS_OF_A_HULL
     points = {tuple(map(int, source.extreme(direction)[1])) for direction in _template(source.dimension)}
     points |= {tuple(point) for point in independent(source)}
     facets: dict[tuple[int, ...], int] = {}
     for _ in range(_MOST_ROUNDS):
         cloud = _symmetric(points)
-        proposed, exact, simplices = _proposals(cloud)
+        if many and len(cloud) > _MOST_POINTS.get(source.dimension, 0):
+            return None
+        hull = ConvexHull(cloud)
+        if many and len(np.unique(hull.equations, axis=0)) > 2 * _MOST_FACETS:
+            return None
+        proposed, exact = _proposals(hull, cloud)
         found: set[tuple[int, ...]] = set()
         for normal in proposed - facets.keys():
             value, point = source.extreme(np.array(normal, dtype=np.int64))
@@ -393,12 +415,12 @@ def _qhull_body(source: Differences) -> Body:
     normals = np.array(sorted(proposed), dtype=np.int64)
     offsets = np.array([facets[tuple(map(int, row))] for row in normals], dtype=np.int64)
     if np.linalg.matrix_rank(normals) < source.dimension:
-        return _few_facets(source)
+        return None
     tight = exact and bool(np.all(_reached(cloud, normals) == offsets))
-    corners = np.unique(simplices)
+    corners = np.unique(hull.simplices)
     renumber = np.full(len(cloud), -1, dtype=np.int64)
     renumber[corners] = np.arange(len(corners))
-    return Body(normals, offsets, cloud[corners], renumber[simplices], exact=tight)
+    return Body(normals, offsets, cloud[corners], renumber[hull.simplices], exact=tight)
 
 
 def _symmetric(points: set[tuple[int, ...]]) -> IntArray:
@@ -412,33 +434,42 @@ def _reached(cloud: IntArray, normals: IntArray) -> IntArray:
     return reached
 
 
-def _proposals(cloud: IntArray) -> tuple[set[tuple[int, ...]], bool, IntArray]:
-    """Integer normals of the hull of ``cloud`` (one of each ± pair), whether all are exact, and its simplices."""
-    from scipy.spatial import ConvexHull
+def _proposals(hull: Any, cloud: IntArray) -> tuple[set[tuple[int, ...]], bool]:
+    """Integer normals (one of each ± pair) of a float hull of ``cloud``, and whether all are exact.
 
-    hull = ConvexHull(cloud)
-    normals: set[tuple[int, ...]] = set()
-    exact = True
-    for simplex, equation in zip(hull.simplices, hull.equations, strict=True):
-        normal = _cofactor_normal(cloud[simplex])
-        if normal is None:
-            normal, exact = _rounded(equation[:-1]), False
-        normals.add(_leading_positive(normal))
-    return normals, exact, hull.simplices.astype(np.int64)
-
-
-def _cofactor_normal(corners: IntArray) -> list[int] | None:
-    """The exact normal through k points; None where they are dependent or the normal is long."""
-    edges = (corners[1:] - corners[0]).tolist()
-    k = corners.shape[1]
-    cofactors = [(-1) ** j * determinant([[r[c] for c in range(k) if c != j] for r in edges]) for j in range(k)]
-    normal = primitive(cofactors)
-    longest = max(map(abs, normal))
-    return normal if 0 < longest <= _LONGEST_NORMAL else None
+    Simplices of one float plane are one facet if one exact normal is constant on all their corners. Flat simplices,
+    into which Qhull cuts a facet of more than k corners, then need no normal of their own.
+    """
+    exact = _cofactor_normals(cloud, hull.simplices)
+    planes = _planes(hull.equations)
+    own = [next((exact[i] for i in members if exact[i] is not None), None) for members in planes]
+    if all(
+        normal is not None and len(set(dot(cloud[np.unique(hull.simplices[members])], normal).tolist())) == 1
+        for normal, members in zip(own, planes, strict=True)
+    ):
+        return {normal for normal in own if normal is not None}, True
+    rounded = [_rounded(equation[:-1]) for equation in hull.equations]
+    return {a or b for a, b in zip(exact, rounded, strict=True)}, None not in exact
 
 
-def _rounded(direction: FloatArray) -> list[int]:
-    return primitive([round(float(x) * _LONGEST_NORMAL) for x in direction])
+def _planes(equations: FloatArray) -> list[IntArray]:
+    """The simplices of each plane."""
+    _, plane = np.unique(equations, axis=0, return_inverse=True)
+    order = np.argsort(plane, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(plane[order])) + 1)
+
+
+def _cofactor_normals(cloud: IntArray, simplices: IntArray) -> list[tuple[int, ...] | None]:
+    """The exact normal through the k corners of each simplex; None where they are dependent or the normal is long."""
+    edges = cloud[simplices[:, 1:]] - cloud[simplices[:, :1]]
+    k = cloud.shape[1]
+    minors = [determinants(np.delete(edges, j, axis=2)) for j in range(k)]
+    normals = (primitive([(-1) ** j * minor for j, minor in enumerate(row)]) for row in zip(*minors, strict=True))
+    return [_leading_positive(n) if 0 < max(map(abs, n)) <= _LONGEST_NORMAL else None for n in normals]
+
+
+def _rounded(direction: FloatArray) -> tuple[int, ...]:
+    return _leading_positive(primitive([round(float(x) * _LONGEST_NORMAL) for x in direction]))
 
 
 def _leading_positive(vector: list[int]) -> tuple[int, ...]:
@@ -458,7 +489,7 @@ def volume(body: Body) -> Fraction:
         return Fraction(prod(2 * w for w in _box_widths(body)))
     if k == 2 and (planar := planar_sums(body)) is not None:
         return Fraction(planar[1], 2)
-    total = sum(abs(determinant(simplex)) for simplex in _fan(body))
+    total = sum(map(abs, determinants(_fan(body))))
     return Fraction(total, factorial(k))
 
 
@@ -489,31 +520,27 @@ def planar_sums(body: Body) -> tuple[tuple[int, int, int], int] | None:
 
 def _sums(body: Body) -> tuple[list[list[int]], int]:
     """Over the simplices, sum w·(sum v_i v_iᵀ + t tᵀ) and sum w, w = |det|."""
-    k = body.normals.shape[1]
-    total = [[0] * k for _ in range(k)]
-    weight = 0
-    for simplex in _fan(body):
-        w = abs(determinant(simplex))
-        t = [sum(corner[i] for corner in simplex) for i in range(k)]
-        for i in range(k):
-            for j in range(k):
-                total[i][j] += w * (sum(corner[i] * corner[j] for corner in simplex) + t[i] * t[j])
-        weight += w
-    return total, weight
+    fan, k = _fan(body), body.normals.shape[1]
+    weights = np.array([abs(w) for w in determinants(fan)], dtype=object)
+    rows = fan.astype(object)
+    rows = np.concatenate([rows, rows.sum(axis=1, keepdims=True)], axis=1)
+    total = (rows * weights[:, None, None]).reshape(-1, k).T @ rows.reshape(-1, k)
+    return [[int(x) for x in row] for row in total], int(weights.sum())
 
 
-def _fan(body: Body) -> list[list[list[int]]]:
-    """The boundary simplices, each as k corners; with the centre they fill the body."""
-    k, vertices = body.normals.shape[1], np.asarray(body.vertices).tolist()
+def _fan(body: Body) -> IntArray:
+    """The boundary simplices (n, k, k), each as k corners; with the centre they fill the body."""
+    k, vertices = body.normals.shape[1], np.asarray(body.vertices)
     if k == 0:
-        return []
+        return np.zeros((0, 0, 0), dtype=np.int64)
     if k == 1:
-        return [[vertices[0]], [vertices[1]]]
+        return vertices.reshape(2, 1, 1)
     if k == 2:
-        return [[a, b] for a, b in zip(vertices, vertices[1:] + vertices[:1], strict=True)]
+        return np.stack([vertices, np.roll(vertices, -1, axis=0)], axis=1)
     if body.simplices is None:
         raise InvalidInput("body", "corners without simplices", "both")
-    return [[vertices[i] for i in simplex] for simplex in body.simplices.tolist()]
+    found: IntArray = vertices[body.simplices]
+    return found
 
 
 def _box_widths(body: Body) -> list[int]:

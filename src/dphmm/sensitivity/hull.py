@@ -158,7 +158,7 @@ class SensitivityHull:
 
     @cached_property
     def vertices(self) -> FloatArray:
-        """Corners (v, d) in answer units. A body of few facets (d > 6) has none listed: InvalidInput."""
+        """Corners (v, d) in answer units. A body of few facets (most of d > 6) has none listed: InvalidInput."""
         if self.body.vertices is None:
             raise InvalidInput("vertices", f"a hull of rank {self.rank}", "rank 6 or less; use facets")
         return np.asarray((self.body.vertices @ self.basis.T) * self.frame.pitch, dtype=np.float64)

@@ -372,7 +372,7 @@ def merge_lonely(policy: PolicyGraph, space: StateSpace, isolated: bool = False)
     A merged state has its partner's answer, its partner as a neighbour, and its partner's neighbours. Every edge of
     ``policy`` keeps its promise, a merged state cannot be told from its partner, and no state becomes lonely that was
     not (docs/proofs/merging.md). The price is the distance to the partner. Without lonely states policy and space
-    come back as they are. Example: ``policy, space, pairs = dphmm.merge_lonely(policy, model.space)``.
+    come back as they are. Example: ``policy, space, pairs = dphmm.sensitivity.merge_lonely(policy, model.space)``.
 
     Raises Unprotectable where too little would be left, as `lonely_pairs`.
     """

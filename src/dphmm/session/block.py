@@ -39,7 +39,7 @@ from dphmm.sensitivity.exact_hull import PLANAR_SPAN as SUMS_SPAN
 from dphmm.sensitivity.hull import whole_span, written_span
 from dphmm.session.plan import Plan, description_of, exact_room, in_json, record_of
 from dphmm.session.planner import Planner
-from dphmm.types import Bits, BoolArray, FloatArray, IntArray, WordArray
+from dphmm.types import Bits, BoolArray, FloatArray, IntArray, Predecessors, WordArray
 
 if TYPE_CHECKING:
     from dphmm._kernels.blocks import Family, Grid, LatticeLaws, MassShare, MovedRows, PlannedRows
@@ -364,10 +364,10 @@ class Block(NamedTuple):
                 words, row = rest.left(), row + 1
         return add_noise(images, noise)
 
-    def move(self, rows: IntArray, z: IntArray, model: MarkovModel) -> MovedBeliefs:
+    def move(self, rows: IntArray, z: IntArray, model: MarkovModel, t: IntArray) -> MovedBeliefs:
         """What the beliefs of rows (m,) are given answers (m, 2), and one transition later, as far as floats serve.
 
-        They are about the model's own states.
+        They are about the model's own states. ``t`` (m,): the time that the transition of each leads to.
         """
         from dphmm._kernels.blocks import Falls, MovedRows, move_rows
 
@@ -382,10 +382,20 @@ class Block(NamedTuple):
             done=np.empty(m, dtype=np.int64),
         )
         beliefs = self.priors, self.possible, secrets, self.supports
-        own = rows, *beliefs, np.ascontiguousarray(z), self.found, self.numbers, self.laws
-        public = blocks.family, falls, blocks.grid, model.predecessors_at(1)
-        in_parts(m, n, lambda first, last: move_rows(first, last, *own, *public, out))
-        return MovedBeliefs(*out)
+        # Rows of one slot have one matrix, and are moved together.
+        slots = model.slots_of(t - 1)
+        order = np.argsort(slots, kind="stable")
+        own = rows[order], *beliefs, np.ascontiguousarray(z[order]), self.found, self.numbers, self.laws
+        public = blocks.family, falls, blocks.grid
+
+        def move(begin: int, end: int, matrix: Predecessors) -> None:
+            given = *own, *public, matrix, out
+            in_parts(end - begin, n, lambda first, last: move_rows(begin + first, begin + last, *given))
+
+        for a, b in pairwise([*np.flatnonzero(np.diff(slots[order], prepend=-1)).tolist(), m]):
+            move(a, b, model.predecessors_at(t.item(order[a])))
+        moved = MovedBeliefs(*out)
+        return moved.in_order(np.argsort(order)) if slots.any() else moved
 
 
 class Blocked(NamedTuple):
@@ -407,6 +417,11 @@ class MovedBeliefs(NamedTuple):
     prior: FloatArray
     reached: BoolArray
     done: IntArray
+
+    def in_order(self, places: IntArray) -> MovedBeliefs:
+        """The rows at these places (m,)."""
+        rows = self.posterior[places], self.remaining[places], self.prior[places], self.reached[places]
+        return MovedBeliefs(*rows, self.done[places])
 
     def beliefs(self, at: int) -> tuple[Belief | None, Belief | None]:
         """The belief of a row given its answer, and a transition later; None for what floats do not serve."""

@@ -23,8 +23,8 @@ from dphmm._checks import state_mask, whole
 from dphmm.accounting.budget import sum_above
 from dphmm.accounting.edge_leakage import losses_between
 from dphmm.errors import InvalidInput
-from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
+from dphmm.session.plan import Position
 from dphmm.session.rounds import check_gap
 from dphmm.session.setting import Setting, Subjects
 from dphmm.session.smoothing import AnswerHistory, Smoother, Steps
@@ -91,7 +91,7 @@ class Odds(NamedTuple):
 class EventOdds:
     """What one subject's published answers say of an event.
 
-    ``prior``: under the public model alone, ``posterior``: given all answers. ``answers``: how many were asked.
+    ``prior``: under the reader's model alone, ``posterior``: given all answers. ``answers``: how many were asked.
     ``cost``: the sum of the costs of their plans, which bounds the loss of any event (Theorem 7.2).
     """
 
@@ -111,15 +111,24 @@ class EventOdds:
 
 
 class EventWatch:
-    """The odds of one event for many subjects whose releases were made under one setting."""
+    """The odds of one event for many subjects whose releases were made under one setting.
 
-    def __init__(self, setting: Setting, event: PathEvent, subjects: Subjects | None = None) -> None:
+    ``believed``: the belief model of the reader, as `Smoother` takes it.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        event: PathEvent,
+        subjects: Subjects | None = None,
+        believed: MarkovModel | None = None,
+    ) -> None:
         if len(event.states) != setting.space.n_states:
             came = f"{len(event.states)} states"
             raise InvalidInput("event", came, f"{setting.space.n_states}, the states of the model")
-        self._setting, self._event = setting, event
-        self._smoother = Smoother(setting, subjects)
-        self._priors: dict[tuple[int, int], Odds] = {}
+        self._event = event
+        self._smoother = Smoother(setting, subjects, believed)
+        self._priors: dict[tuple[int, int, int], Odds] = {}
 
     def odds(
         self,
@@ -133,16 +142,17 @@ class EventWatch:
         long after the last answer.
         """
         first, last = window or (self._event.first, self._event.last)
-        model, start = self._setting.model, self._setting.first().prior
-        event = PathEvent(start.lifted(self._event.states), first, last, self._event.always)
         steps = self._smoother.observed(published, beside)
+        model, start = steps.reading.model, steps.reading.first(published.origin)
+        event = PathEvent(start.prior.lifted(self._event.states), first, last, self._event.always)
         check_gap(max(0, last - int(steps.t[-1])))
         plans = steps.plans
         posterior = _followed(model, start, event, _answers(published, steps, {t for t, _ in plans}))
-        if (first, last) not in self._priors:
-            self._priors[first, last] = _followed(model, start, event, iter(()))
+        key = first, last, start.ahead
+        if key not in self._priors:
+            self._priors[key] = _followed(model, start, event, iter(()))
         cost = sum((plan.cost for _, plan in plans), Fraction(0))
-        return EventOdds(published.subject, self._priors[first, last], posterior, len(plans), cost)
+        return EventOdds(published.subject, self._priors[key], posterior, len(plans), cost)
 
 
 def path_loss(
@@ -188,9 +198,9 @@ class _Paths:
     Closed paths have been in one of the states that close a path, in the window.
     """
 
-    def __init__(self, model: MarkovModel, start: Belief) -> None:
-        self._columns = model.predecessors_at(1)
-        self.open: FloatArray = start.latent.log_probability.copy()
+    def __init__(self, model: MarkovModel, start: Position) -> None:
+        self._model, self._ahead = model, start.ahead
+        self.open: FloatArray = start.prior.latent.log_probability.copy()
         self.closed: FloatArray = np.full(model.n_states, -np.inf)
 
     def close(self, states: BoolArray) -> None:
@@ -207,12 +217,14 @@ class _Paths:
         self.open -= top
         self.closed -= top
 
-    def move(self, moves: int) -> None:
-        """So many moves of the chain, or until a further one would change nothing."""
+    def move(self, t: int, moves: int) -> None:
+        """So many moves of the chain from step t, those of one matrix until a further one would change nothing."""
         # With weights no state is too rare to count.
-        weights, share = np.ones(len(self.open)), self._columns.share
-        for row in (self.open, self.closed):
-            _kernels.filter.move_logs(self._columns, weights, share, _SETTLED, moves, row)
+        weights = np.ones(len(self.open))
+        for first, several in self._model.slot_runs(t + 1 + self._ahead, moves):
+            columns = self._model.predecessors_at(first)
+            for row in (self.open, self.closed):
+                _kernels.filter.move_logs(columns, weights, columns.share, _SETTLED, several, row)
 
     def odds(self, always: bool) -> Odds:
         """The odds of the event: that a path is closed, or with ``always`` that it is open."""
@@ -222,7 +234,7 @@ class _Paths:
         return Odds(still_open, closed) if always else Odds(closed, still_open)
 
 
-def _followed(model: MarkovModel, start: Belief, event: PathEvent, answers: Iterator[_Answer]) -> Odds:
+def _followed(model: MarkovModel, start: Position, event: PathEvent, answers: Iterator[_Answer]) -> Odds:
     """The odds at the end of the window and of the answers; without any answers, those of the model."""
     paths, closing = _Paths(model, start), ~event.states if event.always else event.states
     coming, t = next(answers, None), 1
@@ -236,7 +248,7 @@ def _followed(model: MarkovModel, start: Belief, event: PathEvent, answers: Iter
             return paths.odds(event.always)
         # The next step at which something is closed or weighed.
         stops = [max(t + 1, event.first)] * (t < event.last) + ([] if coming is None else [coming.t])
-        paths.move(min(stops) - t)
+        paths.move(t, min(stops) - t)
         t = min(stops)
 
 

@@ -65,7 +65,7 @@ def own_jumps(model: MarkovModel, people: Sequence[tuple[Observed, OwnPlaces]]) 
     Raises InvalidInput as `dphmm.markov.smoothing.smooth` does.
     """
     laws = [places.base for _, places in people]
-    jumps = [_jump(model, places.rate, places.base) for _, places in people]
+    jumps = [jump_beside(model, places.rate, places.base) for _, places in people]
     for _ in range(ROUNDS):
         jumping = [one._replace(jump=jump) for (one, _), jump in zip(people, jumps, strict=True)]
         for k, found in enumerate(smooth(model, jumping, np.empty((model.n_states, 0)), entered=True)):
@@ -75,7 +75,7 @@ def own_jumps(model: MarkovModel, people: Sequence[tuple[Observed, OwnPlaces]]) 
             # A state that nothing tells of keeps a probability that floats hold.
             law = np.maximum(law, 1e-12)
             laws[k] = law / law.sum()
-            jumps[k] = _jump(model, places.rate, laws[k])
+            jumps[k] = jump_beside(model, places.rate, laws[k])
     return jumps
 
 
@@ -109,8 +109,8 @@ def chosen_places(people: Iterable[Person], base: FloatArray) -> OwnPlaces | Non
     return choices[best] if gains[:, best].sum() > error else None
 
 
-def _jump(model: MarkovModel, rate: float, law: FloatArray) -> Jump:
-    """The model's jump with one more: of two, one follows the other, and both are one jump into a mixture."""
+def jump_beside(model: MarkovModel, rate: float, law: FloatArray) -> Jump:
+    """The model's jump with one more, into a law of secrets (S,): both are one jump into a mixture."""
     law = _of_latent(model, law)
     if model.jump is None:
         return Jump(rate, fixed(law.copy()))

@@ -399,16 +399,20 @@ def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
 
 
 class Position(NamedTuple):
-    """Where a subject's releases stand, as anybody can compute it: the belief before step ``t``, given all before."""
+    """Where a subject's releases stand, as anybody can compute it: the belief before step ``t``, given all before.
+
+    ``ahead``: how far the numbers of steps by which a model's slots go are ahead of t.
+    """
 
     t: int
     prior: Belief
+    ahead: int = 0
 
     @classmethod
-    def first(cls, model: MarkovModel, start: str) -> Position:
+    def first(cls, model: MarkovModel, start: str, ahead: int = 0) -> Position:
         """Before step 1. start="before": the initial distribution describes t = 0, one transition earlier."""
         initial = Belief.initial(model)
-        return cls(1, initial.predict(model, t=1) if start == "before" else initial)
+        return cls(1, initial.predict(model, t=1 + ahead) if start == "before" else initial, ahead)
 
     def constrain(self, constraint: Support | DeltaSet) -> BoolArray:
         """ΔX_t (N,): the support, or a δ-set of the prior."""
@@ -425,11 +429,12 @@ class Position(NamedTuple):
 
     def predict(self, model: MarkovModel, now: Belief) -> Position:
         """The position one transition later."""
-        return Position(self.t + 1, now.predict(model, t=self.t + 1))
+        return Position(self.t + 1, now.predict(model, t=self.t + 1 + self.ahead), self.ahead)
 
     def predict_through(self, model: MarkovModel, through: int) -> Position:
         """The position at step ``through`` when nothing is published from this one on."""
-        return Position(through, self.prior.predict_many(model, self.t + 1, through - self.t))
+        prior = self.prior.predict_many(model, self.t + 1 + self.ahead, through - self.t)
+        return Position(through, prior, self.ahead)
 
     def skip(self, model: MarkovModel, steps: int) -> Position:
         """The position after some steps without a release."""

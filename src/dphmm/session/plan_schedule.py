@@ -30,7 +30,6 @@ class PlanSchedule:
     def __init__(self, setting: Setting) -> None:
         self._model = setting.model
         self._setting = setting
-        self.start = setting.first()
         self._numbers: dict[bytes, int] = {}
         #: The latent states that are possible, and their secrets, which are planned on.
         self._supports: list[BoolArray] = []
@@ -41,7 +40,8 @@ class PlanSchedule:
         self._given: list[tuple[IntArray, StepChoice | None]] = [(NO_PARTNERS, None)]
         self._plans: OrderedDict[int, Plan] = OrderedDict()
         self._lock = threading.Lock()
-        self._append(self.start.prior.latent.support)
+        # What is possible does not depend on the slot.
+        self._append(setting.first(self._model.example_origin).prior.latent.support)
 
     def numbers(self, t: IntArray) -> IntArray:
         """The number of the plan of each step (n,), for a subject without other queries."""
@@ -112,8 +112,9 @@ class PlanSchedule:
     def _step(self, following: BoolArray) -> None:
         """Add the support one step after the last one that is known."""
         before = self._numbers.get(np.packbits(following).tobytes())
-        if before is not None and self._model.time_homogeneous:
-            # Each step has another support until one comes again: its number is the step it first had.
+        if before is not None:
+            # The moves are the same in every slot, and each step has another support until one comes again: its number
+            # is the step that it first had.
             self._period = len(self._steps) - before
         else:
             self._append(following)

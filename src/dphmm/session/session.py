@@ -189,13 +189,13 @@ class ReleaseSession:
     def posterior(self) -> Belief | None:
         """The public belief after the last step, given the answers of this query; None before the first.
 
-        What the subject's other queries answered is not in it: `dphmm.joint_belief` knows the answers of all of them.
+        What the subject's other queries answered is not in it: `joint_belief` knows the answers of all of them.
         """
         with self._turn:
             return self._reader[1].posterior if self._position.t > 1 else None
 
     def estimate(self, loss: str = "squared") -> Estimate:
-        """The best guess about the last step, given the answers so far; `dphmm.smooth` has those of earlier steps.
+        """The best guess about the last step, given the answers so far; `smooth` has those of earlier steps.
 
         ``loss``: what it minimises, "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state); of
         labels it is the likeliest state whatever the loss. Raises InvalidInput for another loss, and before step 1.
@@ -500,7 +500,7 @@ class ReleaseSession:
                 if self._is_row(entry):
                     yield _release(setting, plan, entry.t, np.array(entry.z), entry.secure)
             return
-        for step in walk(setting, setting.first(), entries, self._ledger.plan):
+        for step in walk(setting, setting.first(self.origin), entries, self._ledger.plan):
             if self._is_row(step.entry):
                 yield _release(setting, step.plan, step.entry.t, np.array(step.entry.z), step.entry.secure)
 

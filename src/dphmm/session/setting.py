@@ -123,8 +123,7 @@ class Setting:
         everywhere = bool((model.initial > 0).all())
         if model.jump is not None:
             return everywhere or self.options.start == "before"
-        reached = everywhere and model.time_homogeneous
-        return reached and bool((np.asarray(model.matrix_at(1).sum(axis=0)) > 0).all())
+        return everywhere and bool((np.asarray(model.moves.sum(axis=0)) > 0).all())
 
     @classmethod
     def read(
@@ -223,13 +222,22 @@ class Setting:
         """Whether answers so far decide what is planned, or which steps are asked."""
         return not self.has_public_plans or self.paces
 
-    def first(self) -> Position:
-        """Before step 1."""
-        return self._first
+    def first(self, origin: str = "") -> Position:
+        """Before step 1 of a subject, whose ``origin`` is read where the model's slots go by a clock.
+
+        Raises InvalidInput for an origin that is no number of a time bin then.
+        """
+        ahead = self.model.number_of_first(origin) - 1
+        # The slot of the move to step 1 says where a subject may be; of what follows the number decides.
+        slot = 0 if self.options.start == "at" else self.model.slots_of(np.array([ahead])).item()
+        if slot not in self._firsts:
+            self._firsts[slot] = Position.first(self.model, self.options.start, ahead)
+        return self._firsts[slot]._replace(ahead=ahead)
 
     @cached_property
-    def _first(self) -> Position:
-        return Position.first(self.model, self.options.start)
+    def _firsts(self) -> dict[int, Position]:
+        """Positions before step 1, by the slot of the move to it."""
+        return {}
 
     def plan(self, position: Position, partners: IntArray = NO_PARTNERS, choice: StepChoice | None = None) -> Plan:
         """The plan of the step that a subject stands before; ``partners`` (p, 2) are fixed by its other queries."""
@@ -301,8 +309,8 @@ class Setting:
         return [choice, replace(own, split=JOIN), replace(own, split=MERGE)]
 
     def first_plan(self) -> Plan:
-        """The plan of step 1, which is everybody's."""
-        return self.plan(self.first())
+        """The plan of step 1, which is everybody's; of a model with slots and δ-sets, of who begins as an example."""
+        return self.plan(self.first(self.model.example_origin))
 
     def header(self, subject: str, origin: str) -> SessionHeader:
         """What all steps of one subject are released under, as a ledger keeps and compares it."""
@@ -355,7 +363,7 @@ def as_kept(own: SessionHeader, stored: Mapping[str, str]) -> SessionHeader:
 def epsilon_of_schedule(epsilon: Exact | None, schedule: Schedule) -> Exact:
     """The epsilon of a schedule's releases; raises InvalidInput where another one is given beside it."""
     if not isinstance(schedule, Schedule):
-        expected = "a dphmm.Schedule, as dphmm.plan(...).schedule; nothing for every step"
+        expected = "a dphmm.accounting.Schedule, as dphmm.choose.plan(...).schedule; nothing for every step"
         raise InvalidInput("schedule", type(schedule).__name__, expected)
     if epsilon is not None and exact_epsilon(epsilon) != schedule.exact:
         raise InvalidInput("epsilon", str(epsilon), f"{shown(schedule.exact)}, the epsilon of the schedule")

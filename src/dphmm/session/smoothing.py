@@ -26,6 +26,7 @@ from dphmm.markov.filtering import Belief, Rows, likeliest_path
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.smoothing import KEPT, Observed, smooth
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.believing import Reading
 from dphmm.session.options import StepChoice
 from dphmm.session.own_places import OwnPlaces, Person, own_jumps
 from dphmm.session.plan import NO_PARTNERS, Plan, Position, check_made_again, likelihood_of, spread
@@ -42,6 +43,7 @@ class AnswerHistory:
 
     A row that was not asked has the hash "", and nothing is read of its z. What was chosen for a row is known by its
     step's number in tables, ``numbers`` (n,); where that is None, any choice of the row's ``epsilon`` (n,) may be its.
+    ``origin``: the number of step 1's time bin since 1970, read where slots of the model go by a clock.
     """
 
     subject: str
@@ -50,6 +52,7 @@ class AnswerHistory:
     plans: Sequence[str]
     epsilon: FloatArray | None = None
     numbers: Sequence[int | None] | None = None
+    origin: str = ""
 
     def may_have(self, n: int, subjects: Subjects | None) -> Sequence[StepChoice | None]:
         """What may have been chosen for the n-th row."""
@@ -90,10 +93,11 @@ class Smoother:
     """Smooths the releases of many subjects that were made under one setting.
 
     ``subjects``: what may have been chosen for single steps; which it was is told by the hash of a row's plan.
+    ``believed``: the belief model of the reader, as `dphmm.session.believing.believed_model` gives it.
     """
 
-    def __init__(self, setting: Setting, subjects: Subjects | None = None) -> None:
-        self.setting, self.model = setting, setting.model
+    def __init__(self, setting: Setting, subjects: Subjects | None = None, believed: MarkovModel | None = None) -> None:
+        self.setting, self.model, self.reading = setting, setting.model, Reading(setting, believed)
         self._chosen = subjects if subjects is not None and subjects.chosen else None
         shared = setting.has_public_plans and self._chosen is None
         self._schedule = PlanSchedule(setting) if shared else None
@@ -112,7 +116,7 @@ class Smoother:
     def person(self, published: AnswerHistory, beside: Sequence[tuple[Smoother, AnswerHistory]] = ()) -> Person:
         """One subject's answers, and those of its other queries, to learn places from; raises as `smooth` does."""
         steps = self.observed(published, beside)
-        return Person(published.subject, self.model, observed_of(steps), steps.asked)
+        return Person(published.subject, steps.reading.model, observed_of(steps), steps.asked)
 
     def planned(self, support: BoolArray, published: AnswerHistory, n: int, partners: IntArray) -> Plan | None:
         """The plan of the n-th row beside partners (p, 2) that other queries fixed; None where no plan has its hash."""
@@ -136,8 +140,7 @@ class Smoother:
     def steps(self, published: AnswerHistory) -> Steps:
         """The answers of one subject as observations of the chain; raises as `smooth` does."""
         plans = self.made_again(published)
-        first = _skipped_to(self.setting.first(), int(published.t[0]), self.model)
-        steps = Steps(first.prior, published, plans)
+        steps = Steps(self.reading, published, plans)
         if isinstance(plans, OwnPlans):
             # The planner has these plans still.
             _share_rows([steps])
@@ -148,7 +151,7 @@ class Smoother:
 
         ``steps``: the same answers as `steps` has them.
         """
-        position, found = self.setting.first(), list[float]()
+        position, found = self.setting.first(published.origin), list[float]()
         for at, t in enumerate(published.t.tolist()):
             position = _skipped_to(position, t, self.model)
             found.append(spread(position.prior, self.setting.space))
@@ -187,7 +190,7 @@ class Smoother:
     def _own(self, published: AnswerHistory) -> OwnPlans:
         """Follow the belief as the session did: each plan hangs on the answers before it."""
         options, model = self.setting.options, self.model
-        position, sets, choices = self.setting.first(), [], list[StepChoice | None]()
+        position, sets, choices = self.setting.first(published.origin), [], list[StepChoice | None]()
         for n, (t, z, hash_) in enumerate(zip(published.t.tolist(), published.z, published.plans, strict=True)):
             position = _skipped_to(position, t, model)
             if not hash_:
@@ -240,16 +243,16 @@ def smooth_people(
     waiting, numbers = list[tuple[IntArray, Steps | JointSteps]](), 0
     for smoother, published, beside in people:
         waiting.append((published.t, smoother.observed(published, beside)))
-        numbers += len(published.t) * smoother.model.n_states
+        numbers += len(published.t) * smoother.reading.model.n_states
         if numbers >= KEPT:
-            yield from _smoothed(smoother.setting, waiting, marginals, path, places)
+            yield from _smoothed(smoother, waiting, marginals, path, places)
             waiting, numbers = [], 0
     if waiting:
-        yield from _smoothed(smoother.setting, waiting, marginals, path, places)
+        yield from _smoothed(smoother, waiting, marginals, path, places)
 
 
 def _smoothed(
-    setting: Setting,
+    smoother: Smoother,
     people: Sequence[tuple[IntArray, Steps | JointSteps]],
     marginals: bool,
     path: bool,
@@ -257,11 +260,11 @@ def _smoothed(
 ) -> Iterator[SmoothedSteps]:
     """Some people smoothed together, at some of the steps (n,) of each."""
     _share_rows([steps for _, steps in people if isinstance(steps, Steps)])
-    model, observed = setting.model, [observed_of(steps) for _, steps in people]
+    model, observed = smoother.reading.model, [observed_of(steps) for _, steps in people]
     if places is not None:
         jumps = own_jumps(model, [(one, places) for one in observed])
         observed = [one._replace(jump=jump) for one, jump in zip(observed, jumps, strict=True)]
-    posteriors = smooth(model, observed, setting.space.own_answers, marginals=marginals)
+    posteriors = smooth(model, observed, smoother.setting.space.own_answers, marginals=marginals)
     for (t, steps), one, said in zip(people, observed, posteriors, strict=True):
         way = likeliest_path(one.chain(model), one.prior, steps, t=one.t) if path else None
         if way is not None and model.secrets is not None:
@@ -272,7 +275,7 @@ def _smoothed(
 
 def observed_of(steps: Steps | JointSteps) -> Observed:
     """A subject's answers beside the belief before the first."""
-    return Observed(steps.prior.latent, steps, int(steps.t[0]))
+    return Observed(steps.prior.latent, steps, int(steps.t[0]) + steps.ahead)
 
 
 def _share_rows(people: Sequence[Steps]) -> None:
@@ -288,17 +291,20 @@ def _share_rows(people: Sequence[Steps]) -> None:
 
 
 class Smoothers:
-    """The smoother of each subject of a release: one for all who begin alike."""
+    """The smoother of each subject of a release: one for all who begin alike.
 
-    def __init__(self, subjects: Subjects) -> None:
-        self._subjects = subjects
+    ``believed``: the belief model of the reader, as `Smoother` takes it.
+    """
+
+    def __init__(self, subjects: Subjects, believed: MarkovModel | None = None) -> None:
+        self._subjects, self._believed = subjects, believed
         self._of: dict[Setting, Smoother] = {}
 
     def of(self, subject: str) -> Smoother:
         """The smoother of a subject. Raises InvalidInput for a beginning that is none."""
         setting = self._subjects.of(subject)
         if setting not in self._of:
-            self._of[setting] = Smoother(setting, self._subjects)
+            self._of[setting] = Smoother(setting, self._subjects, self._believed)
         return self._of[setting]
 
 
@@ -335,7 +341,9 @@ class OwnPlans:
 
 
 class Steps:
-    """A subject's answers as observations of the chain; ``prior`` is the belief before the first.
+    """A subject's answers as observations of the chain; ``prior`` is the belief of ``reading`` before the first.
+
+    ``ahead`` is as of `Position`.
 
     Of each of the answers (n,): its step ``t``, the ``moves`` between it and the one before, and whether it was
     ``asked``. ``whole``: the likelihoods of all of them, where they are made already.
@@ -343,8 +351,10 @@ class Steps:
 
     whole: Rows | None = None
 
-    def __init__(self, prior: Belief, published: AnswerHistory, made_again: SharedPlans | OwnPlans) -> None:
-        self.prior, self.published, self.made_again = prior, published, made_again
+    def __init__(self, reading: Reading, published: AnswerHistory, made_again: SharedPlans | OwnPlans) -> None:
+        self.reading, self.published, self.made_again = reading, published, made_again
+        before = reading.before(int(published.t[0]), published.origin)
+        self.prior, self.ahead = before.prior, before.ahead
         self.t = published.t
         self.moves = np.diff(published.t, prepend=published.t[:1])
         self.asked = np.array([plan != "" for plan in published.plans], dtype=np.bool_)
@@ -372,7 +382,8 @@ def _rows_of(parts: Sequence[tuple[Steps, int, int]]) -> list[Rows]:
     order = asked[np.argsort(numbers[asked], kind="stable")]
     for own in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
         if len(own):
-            rows = likelihood_rows(parts[owner[own[0]]][0].made_again.at(int(place[own[0]])), z[own])
+            plan = parts[owner[own[0]]][0].made_again.at(int(place[own[0]]))
+            rows = likelihood_rows(plan, z[own], parts[0][0].reading.everywhere)
             never = own[np.isneginf(rows.values.max(axis=1))[rows.which]]
             if len(never):
                 published = parts[owner[never[0]]][0].published
@@ -387,13 +398,16 @@ def _rows_of(parts: Sequence[tuple[Steps, int, int]]) -> list[Rows]:
     return [Rows(*table, own) for own in np.split(which, np.cumsum(sizes)[:-1])]
 
 
-def likelihood_rows(plan: Plan, answers: IntArray) -> Rows:
+def likelihood_rows(plan: Plan, answers: IntArray, everywhere: bool = False) -> Rows:
     """How likely a plan makes answers (k, d) from each state, up to constants; those that are alike have one row.
 
-    A likelihood that underflows is not impossible. An answer that no state gives has a row of -inf.
+    ``everywhere``: from states outside the plan's support too, whose answer is that of their surrogate; else these
+    are excluded. A likelihood that underflows is not impossible. An answer that no state gives has a row of -inf.
     """
     different, which = different_rows(answers)
     known, support = likelihood_of(plan), plan.constraint.support
+    if everywhere:
+        support = np.ones_like(support)
     values = None if known is None else known.of_answers(different)
     if values is None:
         values, logged = np.empty((len(different), len(support))), np.ones(len(different), dtype=np.bool_)
@@ -402,7 +416,8 @@ def likelihood_rows(plan: Plan, answers: IntArray) -> Rows:
         values[:, ~support] = 0.0
         logged = values.min(axis=1, where=support, initial=np.inf) < TRUSTED
     for number in np.flatnonzero(logged):
-        possible, logs = plan.still_possible(different[number]), plan.log_likelihood(different[number])
+        possible = support & plan.mechanism.possible(different[number], plan.image)
+        logs = plan.log_likelihood(different[number])
         values[number] = np.where(possible & np.isfinite(logs[possible]).all(), logs, -np.inf)
     return Rows(values, logged, which)
 
@@ -454,8 +469,8 @@ def _impossible(step: str) -> InvalidInput:
 class JointSteps:
     """The published answers of several queries of one subject as observations of the chain, step by step.
 
-    Attributes as of `Steps`; a step is asked if some query is. Raises InvalidInput for queries that no subject can have
-    together, and as `Smoother.steps` does.
+    Attributes as of `Steps`; the first query's smoother has the reader. A step is asked if some query is. Raises
+    InvalidInput for queries that no subject can have together, and as `Smoother.steps` does.
     """
 
     def __init__(self, queries: Sequence[tuple[Smoother, AnswerHistory]]) -> None:
@@ -467,7 +482,9 @@ class JointSteps:
         self.t: IntArray = np.unique(np.concatenate([published.t for _, published in queries]))
         self.moves = np.diff(self.t, prepend=self.t[:1])
         self._schedule = PlanSchedule(setting)
-        self.prior = _skipped_to(setting.first(), int(self.t[0]), setting.model).prior
+        self.reading = queries[0][0].reading
+        before = self.reading.before(int(self.t[0]), queries[0][1].origin)
+        self.prior, self.ahead = before.prior, before.ahead
         rows: dict[int, list[tuple[Smoother, AnswerHistory, int]]] = {t: [] for t in self.t.tolist()}
         for smoother, published in queries:
             for n, t in enumerate(published.t.tolist()):
@@ -481,7 +498,7 @@ class JointSteps:
         values = np.zeros((last - first, self.prior.n_states))
         for place, answers in enumerate(self._answers[first:last]):
             for plan, published, row in answers:
-                own = likelihood_rows(plan, published.z[row : row + 1])
+                own = likelihood_rows(plan, published.z[row : row + 1], self.reading.everywhere)
                 if np.isneginf(own.values.max()):
                     raise _impossible(published.at(int(published.t[row])))
                 values[place] += own.logs[0]
@@ -554,7 +571,7 @@ def joint_belief(
     >>> for query in ("first", "second"):
     ...     session = dphmm.ReleaseSession(model, dphmm.policy.complete(2), space, 1, query=query, **given)
     ...     _ = session.release("home")
-    >>> both = dphmm.joint_belief(ledger, "a", model, dphmm.policy.complete(2), space)
+    >>> both = dphmm.session.joint_belief(ledger, "a", model, dphmm.policy.complete(2), space)
     >>> round(float(session.posterior.probability.max()), 3), round(float(both.probability.max()), 3)
     (0.731, 0.881)
 
@@ -569,7 +586,7 @@ def joint_belief(
             raise InvalidInput("spaces", f"none for the query {query!r}", "a space for every query of the subject")
         setting = Setting.read(header.options, model, policy, space, query, policies).beginning(initial)
         check_header(setting.header(subject, header.options.get("origin", "")), header)
-        start = setting.first() if start is None else start
+        start = setting.first(header.options.get("origin", "")) if start is None else start
         for entry in ledger.entries(subject, query):
             last = max(last, entry.through)
             if entry.z is not None and (t is None or entry.t <= t):

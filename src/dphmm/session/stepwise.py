@@ -214,15 +214,15 @@ class Stepwise:
     ) -> list[tuple[Belief, Position] | None]:
         """Of rows (m,) the beliefs given answers (m, 2), and where subjects stand then; None where floats do not do."""
         model, found = self._setting.model, list[tuple[Belief, Position] | None]()
-        moved = block.move(rows, z, model)
+        moved = block.move(rows, z, model, np.array([place.t + 1 + place.ahead for place in before], np.int64))
         for at, place in enumerate(before):
             posterior, prior = (belief and place.prior.of_latent(belief) for belief in moved.beliefs(at))
             if posterior is None:
                 found.append(None)
-            elif prior is None or not model.time_homogeneous:
+            elif prior is None:
                 found.append((posterior, place.predict(model, posterior)))
             else:
-                found.append((posterior, Position(place.t + 1, prior)))
+                found.append((posterior, Position(place.t + 1, prior, place.ahead)))
         return found
 
     def stored(self, subjects: Sequence[SubjectState], rows: StepRows, old: IntArray) -> StoredRows:
@@ -269,7 +269,7 @@ class Stepwise:
     def _stored(self, subject: SubjectState, last: int) -> list[Entry]:
         """The stored steps from where a subject stands that begin by ``last``."""
         if subject.position is None:
-            subject.position = self._snapshot(subject, last) or self._setting.first()
+            subject.position = self._snapshot(subject, last) or self._setting.first(subject.origin)
         assert isinstance(subject.position, Position)
         if subject.position.t > last:
             return []
@@ -322,7 +322,8 @@ class Stepwise:
         if found is None or found[0] >= last:
             return None
         prior = belief_of(found[1], self._whose(subject, found[0]), self._setting.model.n_states)
-        return None if prior is None else Position(found[0] + 1, self._setting.first().prior.of_latent(prior))
+        first = self._setting.first(subject.origin)
+        return None if prior is None else Position(found[0] + 1, first.prior.of_latent(prior), first.ahead)
 
     def _whose(self, subject: SubjectState, t: int) -> bytes:
         """Sixteen bytes that a snapshot after step ``t`` begins with: under another session or step it is none."""

@@ -40,9 +40,9 @@ class PublicSide(NamedTuple):
             return
         model, policy = load_model(place.path / MODEL), place.path / POLICY
         if model.digest != self.model.digest:
-            raise InvalidInput("-o", f"{place.path}, a release under another model", "a new folder")
+            raise InvalidInput("folder", f"{place.path}, a release under another model", "a new folder")
         if policy.exists() and load_policy(policy, self.space, model).digest != self.policy.digest:
-            raise InvalidInput("-o", f"{place.path}, a release under another policy", "a new folder")
+            raise InvalidInput("folder", f"{place.path}, a release under another policy", "a new folder")
 
     def save(self, place: ReleaseFolder) -> None:
         """Write what the folder does not have yet, and take it into the index."""

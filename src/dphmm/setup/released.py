@@ -5,12 +5,13 @@ Nothing here is drawn or spent: it is made of what was published and of public d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -41,10 +42,13 @@ if TYPE_CHECKING:
     from dphmm.audit.attacks.attack import AttackReport
     from dphmm.audit.check import CheckedRelease
     from dphmm.choose.schedule_plan import SchedulePlan
+    from dphmm.learning.learn import Learned
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
-    from dphmm.reconstruction.population import Population
-    from dphmm.report.content import Backdrop, ReleaseReport
+    from dphmm.reconstruction.aggregates import Population
+    from dphmm.report.assembling import ReportChoices
+    from dphmm.report.content import ReleaseReport
+    from dphmm.report.svg import Figure
     from dphmm.session.odds import EventOdds
     from dphmm.session.own_places import OwnPlaces
     from dphmm.session.smoothing import SmoothedSteps
@@ -204,7 +208,6 @@ class Released:
             statement.promise,
             statement.asking,
             None if self.plan is None else found_in(file, self.plan, self.model.step),
-            missing="report() computes it for these rows",
             all_possible=setting.excludes_no_state,
             answered=len(asked),
         )
@@ -218,18 +221,19 @@ class Released:
         path: bool = False,
         marginals: bool = False,
         own_places: bool = False,
+        believe: MarkovModel | None = None,
         progress: Progress | None = None,
     ) -> tuple[SmoothedSteps, OwnPlaces | None]:
         """What all answers of each person, and those of other releases ``beside``, say of each row; their own places.
 
-        Raises as `dphmm.smooth`.
+        ``believe``: another model, with which they are read. Raises as `dphmm.reconstruction.smooth`.
         """
         from dphmm.decoding import own_places_of, smooth_rows
 
         others = [(one.answers, one.subjects) for one in beside]
-        places = own_places_of(self.answers, self.subjects, others) if own_places else None
+        places = own_places_of(self.answers, self.subjects, others, believe) if own_places else None
         steps = smooth_rows(
-            *(self.answers, self.subjects),
+            *(self.answers, self.subjects, believe),
             beside=others,
             path=path,
             marginals=marginals,
@@ -238,21 +242,70 @@ class Released:
         )
         return steps, places
 
+    def learn(self, *, beside: Sequence[Released] = (), progress: bool | Progress = True) -> Learned:
+        """How people move, learned from all answers: its ``model`` is to read with, as ``believe``.
+
+        ``beside`` : other releases about the same people. Raises as `dphmm.reconstruction.learn`.
+        """
+        from dphmm.learning.learn import learn_rows
+
+        with shown(progress, "learn") as report:
+            return learn_rows(
+                *(self.answers, self.subjects),
+                beside=[(one.answers, one.subjects) for one in beside],
+                files=[file_digest(one.folder.table) for one in (self, *beside)],
+                progress=report,
+            )
+
     def estimates(
-        self, *, beside: Sequence[Released] = (), path: bool = False, own_places: bool = False, progress: bool = True
+        self,
+        *,
+        beside: Sequence[Released] = (),
+        path: bool = False,
+        own_places: bool = False,
+        believe: MarkovModel | None = None,
+        progress: bool = True,
     ) -> pd.DataFrame:
         """Where people were, given all their answers: a row for each released one.
 
         ``beside`` : other releases about the same people, whose answers count too. ``path``: also the likeliest path.
-        ``own_places``: learn the places that each person returns to, where that helps. Raises as `dphmm.smooth`, which
-        says what the columns are.
+        ``own_places``: learn the places that each person returns to, where that helps. ``believe``: a model to read
+        with in place of the plan model. Raises as `dphmm.reconstruction.smooth`, which says what the columns are.
         """
         from dphmm.storage.released import smoothed_table
 
         with shown(progress, "smooth") as report:
-            steps, _ = self.smoothed(beside=beside, path=path, own_places=own_places, progress=report)
+            steps, _ = self.smoothed(beside=beside, path=path, own_places=own_places, believe=believe, progress=report)
         table: pd.DataFrame = smoothed_table(self.answers, steps, self.space).to_pandas()
         return table
+
+    def at(self, person: str, moment: int | str) -> Moment:
+        """What was answered about a person at a moment: a number of a step, "14:00" (UTC), or a time.
+
+        Of several days "14:00" is the first that has a row then. Raises InvalidInput for a person or a moment without a
+        row.
+
+        Examples
+        --------
+        ``dphmm.open("out/").at("anna", "14:00").map()`` draws the answer, and where a reader believes her to be.
+        """
+        import pandas as pd
+
+        rows = self.rows
+        own = rows[rows["user"] == person].reset_index(drop=True)
+        if not len(own):
+            raise InvalidInput("person", repr(person), f"one who was released, such as {rows['user'].iloc[0]!r}")
+        if isinstance(moment, int) or "t" not in own.columns:
+            there = own["step"].astype(str) == str(moment)
+        else:
+            times = pd.to_datetime(own["t"], utc=True)
+            is_clock = re.fullmatch("[0-9]{2}:[0-9]{2}", moment) is not None
+            there = times.dt.strftime("%H:%M") == moment if is_clock else times == _utc(moment)
+        if not there.any():
+            known = own["t"].iloc[0] if "t" in own.columns else own["step"].iloc[0]
+            raise InvalidInput("moment", repr(moment), f"one of a row of {person}, such as {known}")
+        row = {str(name): value for name, value in own[there].iloc[0].items()}
+        return Moment(self, person, int(there.to_numpy().argmax()), row)
 
     def population(
         self,
@@ -261,13 +314,14 @@ class Released:
         per: str = "all",
         flows: bool = False,
         zone: str = "+00:00",
+        believe: MarkovModel | None = None,
         progress: bool | Progress = True,
     ) -> Population:
         """The shares of people in regions, with intervals, for all times, each "day", or "hour-of-day".
 
-        Raises as `dphmm.population`.
+        ``believe``: another model, from which the likeliest density and flows start. Raises as `population`.
         """
-        from dphmm.reconstruction.population import population_of_rows
+        from dphmm.reconstruction.aggregates import population_of_rows
         from dphmm.reconstruction.regions import checked_regions
 
         asking = self.statement.asking
@@ -280,6 +334,7 @@ class Released:
                 per=per,
                 zone=zone,
                 schedule="planned" if asking is None else asking.kind,
+                believe=believe,
                 progress=report,
             )
 
@@ -292,11 +347,12 @@ class Released:
         always: bool = False,
         beside: Sequence[Released] = (),
         users: Sequence[str] | None = None,
+        believe: MarkovModel | None = None,
         progress: Progress | None = None,
     ) -> list[EventOdds]:
         """How the answers changed the odds that somebody was in states of these names, at the steps first to last.
 
-        Raises as `dphmm.event_odds`, and InvalidInput for a name of no state.
+        Raises as `dphmm.reconstruction.event_odds`, and InvalidInput for a name of no state.
         """
         from dphmm.decoding import odds_of_rows
 
@@ -306,58 +362,49 @@ class Released:
             raise InvalidInput("states", unknown, f"states of the model, such as {self.space.names[0]}")
         others = [(one.answers, one.subjects) for one in beside]
         event = (self.answers, self.subjects, numbers, first, last)
-        return odds_of_rows(*event, always=always, beside=others, users=users, progress=progress)
+        return odds_of_rows(*event, always=always, beside=others, users=users, believe=believe, progress=progress)
 
     def read_report(
         self,
         *,
-        users: Sequence[str] = (),
-        truth: Any = None,
-        title: str = "What was released",
-        backdrop: Backdrop | None = None,
         ledger: Ledger | None = None,
+        believe: MarkovModel | None = None,
         progress: bool | Progress = True,
         stage: Callable[[str], None] | None = None,
+        **choices: Unpack[ReportChoices],
     ) -> ReleaseReport:
         """The report, as it is shown in a notebook; with the ``truth`` for the owner alone.
 
-        ``ledger`` : counts what was spent over all files and queries. ``backdrop``: a public map under the page's.
-        Raises as `dphmm.report.read_report`.
+        ``ledger`` : counts what was spent over all files and queries. ``believe``: a model to read with in place of the
+        plan model; the page says so. ``choices`` and errors are those of `dphmm.report.read_report`.
         """
-        from dphmm.audit.attacks.truth import answer_of, begins_of, truth_of
-        from dphmm.audit.check import require_confirmed
-        from dphmm.report.assembling import TrueRows, release_report
+        from dphmm.report.assembling import confirmed_report
         from dphmm.report.content import Made
 
-        table, public = self.folder.table, (self.model, self.space)
-        file = ReleasedFile.read(table, self.space)
-        statement, left = require_confirmed(self.statement, table, file, *public, self.policy, self.subjects, ledger)
+        table = self.folder.table
         notes = [f"{table.name} was changed since its privacy statement was written."] * (self.changed is not None)
-        notes += [f"Not compared: {one}." for one in left]
-        true = None
-        if isinstance(truth, TrueRows):
-            true = truth
-        elif truth is not None:
-            begins = begins_of(ledger, statement.query, file)
-            known = truth_of(file, truth, *public, begins, answer_of(ledger, statement.query, file, statement))
-            true = TrueRows(known.answers, known.outside)
+        file, made = ReleasedFile.read(table, self.space), Made(self.model, self.space, self.statement, self.subjects)
         with shown(progress, "report") as report:
-            return release_report(
-                title,
-                table.name,
-                file,
-                Made(*public, statement, self.subjects),
-                users=users,
+            return confirmed_report(
+                *(table, file, made, self.policy),
                 ledger=ledger,
-                truth=true,
                 plan=self.plan,
-                backdrop=backdrop,
                 notes=notes,
+                believe=believe,
                 progress=report,
                 stage=stage,
+                **choices,
             )
 
-    def report(self, path: PathLike | None = None, *, progress: bool | Progress = True, **choices: Any) -> Path:
+    def report(
+        self,
+        path: PathLike | None = None,
+        *,
+        ledger: Ledger | None = None,
+        believe: MarkovModel | None = None,
+        progress: bool | Progress = True,
+        **choices: Unpack[ReportChoices],
+    ) -> Path:
         """Write the report as one page, and return its path: by default report.html in the folder.
 
         With a ``truth`` it is for the owner alone, and lies in the owner's folder. ``choices`` and errors are those of
@@ -365,7 +412,7 @@ class Released:
         """
         from dphmm.report.page import write_report
 
-        made = self.read_report(progress=progress, **choices)
+        made = self.read_report(ledger=ledger, believe=believe, progress=progress, **choices)
         if path is not None:
             return write_report(path, made)
         return self.written_report(made)
@@ -427,6 +474,50 @@ class Released:
 
     def _repr_html_(self) -> str:
         return html_lines(f"{label:<14} {line}" for label, line in self.story.rows())
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A row of a release: what was answered about a ``person`` then.
+
+    ``number``: of the row among the person's, from 0. ``row``: its columns; without an answer its plan is None.
+    """
+
+    released: Released
+    person: str
+    number: int
+    row: Mapping[str, Any]
+
+    def map(self) -> Figure:
+        """The map of the moment: the published answer, and where a reader of all answers believes the person to be.
+
+        Raises InvalidInput for answers that are not in the plane.
+        """
+        from dphmm.report.figures import belief
+
+        report = self.released.read_report(users=[self.person], progress=False)
+        shown = next((one for one in report.persons if one.name == self.person), None)
+        figure = None if shown is None else belief(report, shown, self.number)
+        if figure is None:
+            expected = "answers on a map, or of two numbers"
+            raise InvalidInput("released", f"answers of kind {self.released.space.kind}", expected)
+        return figure
+
+    def __repr__(self) -> str:
+        when = self.row.get("t", f"step {self.row['step']}")
+        answer = [f"{name} {value}" for name, value in self.row.items() if name.startswith("z")]
+        asked = self.row["plan"] is not None
+        return f"{self.person}, {when}: {', '.join(answer) if asked else 'no answer'}"
+
+
+def _utc(moment: str) -> Any:
+    import pandas as pd
+
+    try:
+        stamp = pd.Timestamp(moment)
+    except ValueError:
+        raise InvalidInput("moment", repr(moment), 'a step, "14:00", or a time, 2024-05-06T14:00Z') from None
+    return stamp.tz_localize("UTC") if stamp.tzinfo is None else stamp.tz_convert("UTC")
 
 
 def found_in(file: ReleasedFile, planned: SchedulePlan, step: int | None) -> Found | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,6 +13,7 @@ import numpy as np
 from dphmm._checks import exact_epsilon, one_of
 from dphmm._notebook import html_lines
 from dphmm._progress import Progress, shown
+from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.person import checked_noun
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import in_short
@@ -19,30 +21,27 @@ from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.evaluation.table_check import TableCheck, check_table
 from dphmm.markov.model import MarkovModel
-from dphmm.mechanisms import MadeTable, make_known
-from dphmm.policy import complete, radius
+from dphmm.policy import complete, radius, with_end
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import PlanChoices
 from dphmm.session.setting import Setting, check_same_states
 from dphmm.setup.person import Person
-from dphmm.setup.publishing import PublicSide
-from dphmm.statement.files import statement_path, write_statement
+from dphmm.setup.releasing import FolderRelease, check_spelling, kept_ledger, new_ledger_words
 from dphmm.statement.origin import whom, whom_of
 from dphmm.statement.release import CoveredDistance
 from dphmm.statement.sentences import block_words, lasting, plural, within
 from dphmm.statement.warnings import no_limit
 from dphmm.states.grid import Grid
+from dphmm.states.hexes import H3
 from dphmm.states.maps import MapSpace, parse_duration
 from dphmm.states.space import StateSpace
 from dphmm.storage.fits import fit
+from dphmm.storage.geo_files import read_zones
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.ledger import open_ledger
-from dphmm.storage.private_tables import write_rejected
 from dphmm.storage.publications import fit_once
-from dphmm.storage.release_folder import COUNTS, REJECTED, TABLES, ReleaseFolder
-from dphmm.storage.released import Published
+from dphmm.storage.release_folder import TABLES, ReleaseFolder
 from dphmm.storage.tables import is_path
-from dphmm.storage.trajectories import by_reason, load_visits
+from dphmm.storage.trajectories import load_visits
 from dphmm.types import Bits, Exact
 
 if TYPE_CHECKING:
@@ -139,12 +138,54 @@ class Setup:
         ------
         InvalidInput : naming the argument.
         """
-        if len(box) != 4:
-            raise InvalidInput("box", box, "(west, south, east, north) in degrees")
-        west, south, east, north = box
-        space = Grid.from_bounds(west, south, east, north, cell)
+        space = Grid.from_bounds(*_checked_box(box), cell)
         model = MarkovModel.from_geometry(space, step, max_speed, stay=stay, jump=jump)
         return cls(model, _policy(space, covers, policy), space, **choices)
+
+    @classmethod
+    def h3(
+        cls,
+        box: Sequence[float],
+        *,
+        resolution: int,
+        step: object,
+        max_speed: object,
+        covers: object = None,
+        policy: PolicyGraph | None = None,
+        stay: object = 0.9,
+        jump: object = 0.001,
+        **choices: Unpack[SetupChoices],
+    ) -> Setup:
+        """Hexagons of H3 over a box, in place of the squares of `grid`; needs the extra "h3".
+
+        ``resolution`` : of the cells, 8 for about 460 m from the middle to a corner. The other arguments, and errors,
+        are those of `grid`.
+        """
+        space = H3.over(*_checked_box(box), resolution)
+        model = MarkovModel.from_geometry(space, step, max_speed, stay=stay, jump=jump)
+        return cls(model, _policy(space, covers, policy), space, **choices)
+
+    @classmethod
+    def zones(
+        cls,
+        file: PathLike,
+        *,
+        name: str,
+        step: object,
+        max_speed: object,
+        policy: PolicyGraph | None = None,
+        stay: object = 0.9,
+        jump: object = 0.001,
+        **choices: Unpack[SetupChoices],
+    ) -> Setup:
+        """Zones of a map, such as wards: polygons of a ``file``, called by its column ``name``; needs the extra "geo".
+
+        ``policy`` : by default every two zones look alike; zones have no covered distance. The other arguments are
+        those of `grid`. Raises InvalidInput naming the argument.
+        """
+        space = read_zones(file, name)
+        model = MarkovModel.from_geometry(space, step, max_speed, stay=stay, jump=jump)
+        return cls(model, complete(space.n_states) if policy is None else policy, space, **choices)
 
     @classmethod
     def labels(
@@ -165,7 +206,7 @@ class Setup:
         moves : weights (N, N) of moves, from each row's state; by default every move alike.
         first : weights (N,) of first states, by default all alike.
         step : seconds, or "1d"; None where every row is a step.
-        policy : by default every two labels look alike.
+        policy : by default every two labels look alike. END is joined to all of them.
 
         Raises
         ------
@@ -187,7 +228,7 @@ class Setup:
         law, matrix = begins / begins.sum(), weights / weights.sum(axis=1, keepdims=True)
         seconds = None if step is None else parse_duration(step, "step")
         model = MarkovModel(law, matrix, space=space, start="at", step=seconds)
-        return cls(model, complete(n) if policy is None else policy, space, **choices)
+        return cls(model, complete(n) if policy is None else with_end(policy, space), space, **choices)
 
     @classmethod
     def fit(
@@ -215,7 +256,7 @@ class Setup:
         epsilon : the privacy loss of the fit; None fits without privacy, on other people than those to be released.
         max_length, max_sequences : with epsilon, so many steps of so many sequences of a person count.
         ledger, id : where a private fit is counted for everybody, under which id; without a ledger nobody counts it.
-        step, covers, policy : as of `grid`; timezone : as of `dphmm.fit`.
+        step, covers, policy : as of `grid`; timezone : as of `dphmm.storage.fit`.
 
         Raises
         ------
@@ -232,7 +273,7 @@ class Setup:
             model = fit_once(ledger, id, lambda admit: fit(table, space, admit=admit, **options))
         states = space if model.space is None else model.space
         made = _policy(states, covers, policy) if isinstance(states, MapSpace) else policy or complete(states.n_states)
-        return cls(model, made, states, **choices)
+        return cls(model, with_end(made, states), states, **choices)
 
     def plan(
         self,
@@ -345,7 +386,7 @@ class Plan:
     def check(self, table: Any, ledger: Ledger | None = None, *, timezone: str | None = None) -> TableCheck:
         """What a table looks like to a release by this plan, for its owner alone; nothing is spent or written.
 
-        ``ledger`` : says what is left for these people. Raises as `dphmm.check_table`.
+        ``ledger`` : says what is left for these people. Raises as `dphmm.evaluation.check_table`.
         """
         setup = self.setup
         return check_table(
@@ -367,7 +408,10 @@ class Plan:
         query: str = "state",
         answer: str = "last",
         model_people: str | None = None,
+        case_names: str | None = None,
+        times: str = "none",
         timezone: str | None = None,
+        spelling: str | None = None,
         check: bool = True,
         although: bool = False,
         min_people: int = 1,
@@ -390,61 +434,58 @@ class Plan:
         query : another question about the same people has a name and a folder of its own.
         answer : of several rows of a person in one step the "last" or the "first" is answered.
         model_people : whom the model was fitted on: "others", the "same" people, or "unknown".
+        case_names, times : of cases as ``import_trajectories(source, "events")`` reads them: whether their names
+            are "random" or "kept", and what is published of when events were, "none", their "day" or "exact" times.
         timezone : of times without a zone.
+        spelling : of a new ledger: whether spellings of a name are the "same" person, or "exact" names are several.
         check, although, min_people : as `dphmm.release_many` has them.
         bits : a source of noise that can be replayed, for tests: such a release is marked as not private.
 
         Raises
         ------
-        InvalidInput : before anything is drawn, for rows that cannot be read, a table that cannot be meant, or a folder
-            of another release. BudgetExceeded, Unprotectable, LedgerBusy : as `dphmm.release_many`.
+        InvalidInput : before anything is drawn, for rows that cannot be read or lie in the folder, a table that cannot
+            be meant, a folder of another release, or one whose ledger is missing. BudgetExceeded, Unprotectable,
+            LedgerBusy : as `dphmm.release_many`.
         """
-        from dphmm.setup.released import Released
-
         setup, place = self.setup, ReleaseFolder.of(folder)
-        counted, published = place.ledger(ledger), Published()
+        place.check()
+        if is_path(table):
+            place.check_source(table)
+        counted, public = place.ledger(ledger), (setup.model, setup.policy, setup.space, self.epsilon)
         people = whom_of(setup.model.provenance, whom(model_people, None))
-        public = PublicSide(setup.model, setup.policy, setup.space, self.planned, self._made)
-        public.check_same(place)
-        if not counted.exists():
-            print(f"new ledger {counted.name}: nobody in it has an account yet", file=sys.stderr)
-        with open_ledger(counted) as store:
+        with kept_ledger(counted, spelling) as store:
+            kept = store or MemoryLedger(spelling or "same")
             batch = Batch(
-                *(setup.model, setup.policy, setup.space, self.epsilon),
+                *public,
                 promise=self.promise,
                 schedule=self.schedule,
                 query=query,
                 answer=answer,
-                ledger=store,
+                ledger=kept,
                 check=check,
                 although=although,
                 min_people=min_people,
-                bits=bits,
                 noun=setup.noun,
+                case_names=case_names,
+                times=times,
                 **setup.choices,
             )
             loaded = load_visits(
-                table, setup.space, setup.model.step, answer, timezone=timezone, spelling=store.spelling
+                table, setup.space, setup.model.step, answer, timezone=timezone, spelling=kept.spelling
             )
             if len(loaded.rejected) and not is_path(table):
                 unread = f"{len(loaded.rejected)} rows that cannot be read"
                 raise InvalidInput("table", unread, "a user, a time and a place or state in every row")
+            check_spelling(spelling, counted, loaded.visits.users, loaded.alike)
             batch.check_meant(loaded.visits)
-            place.create()
-            output = place.path / TABLES[0]
-            batch.check_rewritten(output)
-            # Before anything is drawn: a full disk stops here, and not with answers that nobody can read again.
-            public.save(place)
-            place.keep_ledger(counted)
-            with shown(progress, "release") as report:
-                for _ in batch.written(batch.run(loaded.visits, resume=not new, progress=report), output, published):
-                    pass
-        write_statement(output, batch.statement(published, people.people, known_by=people.known_by))
-        place.keep([output.name, statement_path(output).name])
-        batch.write_owner_counts(place.owner / COUNTS, loaded.visits, published, by_reason(loaded.rejected))
-        if is_path(table):
-            write_rejected(place.owner / REJECTED, loaded.rejected, str(table))
-        return Released(place)
+        if (words := new_ledger_words(counted)) is not None:
+            print(words, file=sys.stderr)
+        release = FolderRelease(batch, self.planned, place, place.table_or(TABLES[0]), counted, spelling, new, bits)
+        source = str(table) if is_path(table) else None
+        done = release.write(loaded, people, source, lambda _: shown(progress, "release"))
+        if done.unanswered is not None:
+            warnings.warn(done.unanswered, UserWarning, stacklevel=2)
+        return done.released
 
     def person(self, name: str, ledger: Ledger, *, query: str = "state") -> Person:
         """A person who is asked by this plan as time goes by; one whom the ledger knows is continued."""
@@ -462,12 +503,6 @@ class Plan:
         return Person(name, batch)
 
     # -- what is told -----------------------------------------------------------------------------------------------
-
-    @property
-    def _made(self) -> str:
-        """The mechanism by name, a made table by its reference."""
-        mechanism = self.setup.mechanism
-        return make_known(mechanism) if isinstance(mechanism, MadeTable) else str(mechanism)
 
     @property
     def _setting(self) -> Setting:
@@ -500,6 +535,13 @@ class Plan:
     def _repr_html_(self) -> str:
         ladder = "" if self.planned is None else self.planned._repr_html_()
         return html_lines(self.lines) + ladder
+
+
+def _checked_box(box: Sequence[float]) -> tuple[float, float, float, float]:
+    if len(box) != 4:
+        raise InvalidInput("box", box, "(west, south, east, north) in degrees")
+    west, south, east, north = box
+    return west, south, east, north
 
 
 def _policy(space: StateSpace, covers: object, policy: PolicyGraph | None) -> PolicyGraph:

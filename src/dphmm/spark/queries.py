@@ -247,8 +247,6 @@ def fit_private(
     max_sequences: int = 1,
     mask: Any = None,
     initial: str | None = None,
-    smoothing: float = 1.0,
-    projection: str = "simplex",
     bits: Bits | None = None,
     step: int | None = None,
     source: str | None = None,
@@ -260,8 +258,8 @@ def fit_private(
     frame, space, columns : as in `dphmm.spark.count_transitions`.
     ledger : holds the model and its loss before the model is returned; the loss counts for every person of it.
     event_id : the id of this fit there. The same id gives the stored model, whatever the frame is, and draws nothing.
-    epsilon, max_length, neighbours, max_sequences, mask, initial, smoothing, projection, bits, step, source :
-        as in `dphmm.markov.private.fit_chain`. Where it begins at first states, sequences of one row count too.
+    epsilon, max_length, neighbours, max_sequences, mask, initial, bits, step, source : as in
+        `dphmm.markov.private.fit_chain`. Where it begins at first states, sequences of one row count too.
 
     Under the same words it is the model that `dphmm.MarkovModel.fit_private` learns from the same sequences. Public
     options are checked, and caps of the ledger kept, before any job starts; no transaction is open while a job runs.
@@ -284,8 +282,6 @@ def fit_private(
         "owner",
         mask=mask,
         initial=initial,
-        smoothing=smoothing,
-        projection=projection,
         bits=bits,
         space=space,
         step=step,

@@ -80,14 +80,14 @@ class Unit(Part, frozen=True, kw_only=True):
 
     of : One record, or all rows of a person or of a circle of friends.
     most : Rows of a person that count, null where it is one record.
-    counts : Rows, or trips.
+    counts : Rows, trips, or moves: trips, the beginning of a person's rows and their end.
     there_or_not : Whether neighbouring data have it or not; else they may differ in it in any way.
     number_public : Whether the number of rows of DATA is the same in neighbouring data.
     """
 
     of: Annotated[str, rule(enum=["record", "person", "circle"])] = "record"
     most: Positive | None = None
-    counts: Annotated[str, rule(enum=["rows", "trips"])] = "rows"
+    counts: Annotated[str, rule(enum=["rows", "trips", "moves"])] = "rows"
     there_or_not: bool = False
     number_public: bool = False
 
@@ -97,6 +97,8 @@ class Unit(Part, frozen=True, kw_only=True):
 "neighbouring data differ in these rows and nowhere else: " ~ ("the number of rows of DATA is the same" \
 if number_public else "they may be there or not") %}
 {% if counts == "trips" %}all rows of one person, whose first {{ most }} trips count; {{ apart }}\
+{% elif counts == "moves" %}all rows of one person, whose first {{ most }} moves count, the beginning and the end \
+among them; {{ apart }}\
 {% elif of == "record" %}one record: {{ whole.record }}{% if there_or_not %}, there or not{% endif %}; neighbouring \
 data differ in it and nowhere else\
 {% else %}all rows of {{ "one person" if of == "person" else "all people of one circle of friends" }} \

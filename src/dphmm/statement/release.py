@@ -34,6 +34,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options, StepChoice
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.setting import Subjects
+from dphmm.statement.events import EventLog
 from dphmm.statement.learning import Learning
 from dphmm.statement.origin import (
     AGAINST,
@@ -225,6 +226,8 @@ class Model(Part, frozen=True, kw_only=True):
     latent_states : The number of states of its chain, where several of them are of one state of the release, their
         secret; absent where each is a state of the release. Only secrets are hidden. For a transition policy
         `policy.parameters.order` says whether states are joined that one secret (1) or one latent state (2) leads to.
+    slots : The number of its matrices, where the clock or the position of a step says which one moves it; absent where
+        there is one.
     method : How it was made.
     private : Whether it was fitted with differential privacy, as the model's file says; null where the file does not
         say. This is about the people it was fitted on, not those released: false says that these have no protection
@@ -239,6 +242,7 @@ class Model(Part, frozen=True, kw_only=True):
     sha256: Sha256
     step_seconds: Positive | None
     latent_states: Positive | UnsetType = UNSET
+    slots: Positive | UnsetType = UNSET
     method: str
     private: bool | None
     because: Text | UnsetType = UNSET
@@ -281,6 +285,7 @@ was fitted on no bound holds, because the model itself can show one person's mov
             sha256=model.digest,
             step_seconds=model.step,
             latent_states=UNSET if model.secrets is None else model.n_states,
+            slots=UNSET if model.slots is None else model.slots.n,
             method=str(model.provenance.get("method", "unknown")),
             private=private if isinstance(private, bool) else None,
             because=event.reason if isinstance(event, NotPrivateEvent) else UNSET,
@@ -606,6 +611,7 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     schedule : At which steps subjects were asked; absent where they were asked at every step.
     varied : The choices of single steps; absent where all steps are as the statement says.
     beginnings : Who begins elsewhere than the model says; absent where nobody does.
+    events : What rows of cases tell beside their answers; absent where rows are no cases.
     not_protected : What these releases do not hide.
     file : The file beside which the statement lies.
     """
@@ -635,6 +641,7 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     schedule: Asking | UnsetType = UNSET
     varied: Varied | UnsetType = UNSET
     beginnings: Beginnings | UnsetType = UNSET
+    events: EventLog | UnsetType = UNSET
     randomness: Randomness
     not_protected: Annotated[Unprotected, rule(minItems=5)]
     file: StatedFile | UnsetType = UNSET
@@ -709,6 +716,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         subjects: Subjects | None = None,
         words: Literal["system", "job key"] = "system",
         checked: bool = False,
+        events: EventLog | None = None,
     ) -> ReleaseStatement:
         """The statement of a release; `dphmm.statement.files.write_statement` adds the file.
 
@@ -716,7 +724,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         in `SubjectNames`. ``caps``: what every subject may spend, and the promise over their paths. ``limited``:
         whether everybody has a limit, by default where ``caps`` has any. ``subjects``: who begins elsewhere than the
         model says, and the choices for single steps. ``words``: where the noise came from. ``checked``: whether a table
-        that cannot be meant would have stopped it.
+        that cannot be meant would have stopped it. ``events``: of rows that are cases.
         """
         because = reasons(model.provenance, whom, published.replayable)
         largest = published.largest.spent
@@ -775,6 +783,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             ),
             varied=UNSET if subjects is None else Varied.of(subjects),
             beginnings=UNSET if subjects is None else Beginnings.of(subjects),
+            events=UNSET if events is None else events,
             randomness=Randomness(replayable_rows=published.replayable, words=words),
             not_protected=unprotected(options.mechanism, model.provenance, whom, model.secrets is not None),
         )
@@ -899,6 +908,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             "schedule": said(self.schedule),
             "varied": said(self.varied),
             "beginnings": said(self.beginnings),
+            "events": said(self.events),
             "randomness": said(self.randomness),
             "not protected": self.hides_not,
         }

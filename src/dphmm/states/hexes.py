@@ -23,6 +23,8 @@ _PITCH_SHARE = 0.01
 _CELL_NAME = re.compile("8[0-9a-f]{14}")
 #: Base cells are 0 to 121; of these have five sides, and their cells no first digit 1 (h3geo.org, H3 Indexing).
 _BASE_CELLS = 122
+#: Most cells over a box. Points over it lie closer than edges, in this share of one; that of resolution 0, in metres.
+MOST_OVER, _SPACING, _EDGE = 3_000, 0.4, 1_281_256.0
 _PENTAGONS = frozenset({4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117})
 
 
@@ -63,6 +65,27 @@ class H3(MapSpace):
         ``pitch`` in metres. Raises InvalidInput without the h3 package, for no places and for bad ones.
         """
         return cls(lat, lon, resolution, pitch)
+
+    @classmethod
+    def over(cls, west: float, south: float, east: float, north: float, resolution: int = 8) -> H3:
+        """The cells of a resolution (0 to 15) over a box in degrees: those of points laid closely over it.
+
+        ``west`` above ``east`` is a box across the antimeridian. Raises InvalidInput as `covering`, and for a box of
+        more than `MOST_OVER` cells.
+        """
+        metres = _SPACING * _EDGE / 7.0 ** (min(max(resolution, 0), 15) / 2)
+        lats = _points(south, north, metres / 111_000.0)
+        widest = float(np.cos(np.radians(0.0 if south < 0 < north else min(abs(south), abs(north)))))
+        last = east if east > west else east + 360.0
+        lons = _points(west, last, metres / (111_400.0 * max(widest, 1e-3)))
+        # Some 16 points fall into a cell.
+        few = len(lats) * len(lons) <= 40 * MOST_OVER
+        lat, lon = np.meshgrid(lats, (lons + 180.0) % 360.0 - 180.0, indexing="ij") if few else (lats, lats)
+        space = cls.covering(lat.ravel(), lon.ravel(), resolution) if few else None
+        if space is None or space.n_states > MOST_OVER:
+            came = f"{resolution}, with more than {MOST_OVER} cells in the box"
+            raise InvalidInput("resolution", came, "a coarser one, or a smaller box")
+        return space
 
     def _default_names(self) -> tuple[str, ...]:
         return tuple(f"{int(cell):x}" for cell in self.cells)
@@ -162,6 +185,11 @@ class H3(MapSpace):
         if not increasing or space.cells.shape != (space.n_states,):
             raise InvalidInput("cells", f"{space.cells.dtype} {space.cells.shape}", "increasing uint64 (N,)")
         return space
+
+
+def _points(low: float, high: float, spacing: float) -> FloatArray:
+    count = min(int(np.ceil((high - low) / spacing)) + 1, 10**6)
+    return np.linspace(low, high, max(count, 2))
 
 
 def _h3() -> ModuleType:

@@ -32,6 +32,8 @@ FORBIDDEN = "[\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069
 _FORBIDDEN = re.compile(FORBIDDEN)
 #: What names may be answered with where no table of answers is given.
 ANSWERS_OF_NAMES = ("labels", "ordinal")
+#: The label after the last one of a sequence whose length is not told.
+END = "END"
 #: What errors of labels are counted in: the share of them, from 0 to 1.
 LABELS_WRONG = "of labels wrong"
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)

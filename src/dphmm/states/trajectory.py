@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from dphmm._checks import exact_number, finite_number, one_of
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MEAN_RADIUS, MapSpace
-from dphmm.states.space import StateSpace
+from dphmm.states.space import END, StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -179,6 +179,28 @@ class Trajectories:
         keep = first_of_each([_as_key(getattr(self, name)) for name in self.columns])
         return self._keep(keep, "duplicate")
 
+    def padded(self, length: int) -> Self:
+        """So many rows of states for each user: its first ones as they stand, and END after the last.
+
+        ``order`` is their position, from 1; other columns are left out. Raises InvalidInput without states.
+
+        >>> rows = Trajectories.from_labels(["a", "a", "a", "b"], state=["x", "y", "z", "y"]).padded(2)
+        >>> rows.state.tolist(), rows.order.tolist()
+        (['x', 'y', 'y', 'END'], [1, 2, 1, 2])
+        """
+        if self.state is None:
+            raise InvalidInput("length", "rows without names of states", "a state column: END is a name")
+        position = ranks(self.user)
+        kept = position < length
+        before = np.bincount(self.user[kept], minlength=self.n_users)
+        ended = np.repeat(np.arange(self.n_users), np.where(before > 0, length - before, 0))
+        user = np.concatenate([self.user[kept], ended])
+        order = np.concatenate([position[kept], before[ended] + ranks(ended)])
+        state = np.concatenate([self.state[kept], np.full(len(ended), END, dtype=object)])
+        at = np.lexsort((order, user))
+        events = type(self)(self.users, user[at].astype(np.int32), state=state[at], order=order[at] + 1)
+        return replace(events, counted=True)
+
     def resample(self, step_seconds: int, answer: str = "last") -> tuple[Self, Counts]:
         """One row per user and time bin, the last in time; ``step`` is the bin's number from the UTC epoch.
 
@@ -269,7 +291,7 @@ class Trajectories:
         return frame
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """What makes an Arrow table of these wherever one is taken: by `dphmm.fit`, and by polars and pandas too."""
+        """What makes an Arrow table of these wherever one is taken: by `fit`, and by polars and pandas too."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
@@ -368,12 +390,15 @@ class Counts(Mapping[str, int]):
 class Sequences(NamedTuple):
     """``sequences[k]`` int64 states one step apart, owned by user number ``owners[k]``; what was left out or filled.
 
+    ``first_steps[k]``: the number of its first step.
+
     One person's many sequences have one owner: a private fit needs ``owners``.
     """
 
     sequences: list[IntArray]
     owners: IntArray
     counts: Counts
+    first_steps: IntArray
 
 
 class Visit(NamedTuple):
@@ -415,7 +440,7 @@ def state_sequences(
     cut = np.split(np.repeat(ordered, times_each), ends[first][1:]) if len(first) else []
     held = int(times_each.sum()) - int((~outside).sum())
     counts = Counts({"outside": int((outside & ~rows.blank).sum()), "same_step": repeated, "held": held})
-    return Sequences(cut, rows.user[first].astype(np.int64), counts)
+    return Sequences(cut, rows.user[first].astype(np.int64), counts, steps[first])
 
 
 def visits(trajectories: Trajectories, answer: str = "last") -> tuple[list[Visit], Counts]:

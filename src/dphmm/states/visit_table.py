@@ -11,7 +11,7 @@ Proof: docs/proofs/records.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm._checks import one_of
-from dphmm.accounting.moments import ORDER, ROWS, TIMES
+from dphmm.accounting.moments import ORDER, ROWS, TIMES, event_times
 from dphmm.errors import InvalidInput
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import (
@@ -37,6 +37,8 @@ from dphmm.types import BoolArray, IntArray
 
 #: Most rows: places of rows are kept in 32 bits.
 MOST_ROWS = 10**9
+#: To how many microseconds times of events are published.
+SHOWN = {"none": 0, "day": 86_400 * MICROSECONDS, "exact": 1}
 #: Rows that are looked at together, where no more than a constant of memory may be used.
 _PART = 2**18
 #: A column grows by so much of its length, and at least by so many rows.
@@ -74,7 +76,8 @@ class VisitTable(Sequence[UserRows]):
     codes (n,) : the state of each row, see `Gathering`; ``states`` reads them.
     time (n,) : microseconds since 1970 UTC, or None; step (n,) : numbers of steps, or None. Without ``step`` a step is
     the time bin of ``seconds``, or where there are none the rank of the row among its user's, from 0. ``ordered``: what
-    is in ``time`` are cells of an order column, which are no times.
+    is in ``time`` are cells of an order column, which are no times. ``shown``: microseconds that times of events are
+    published to, where these cells are their moments; 0 where no times are published of them.
     in_bins : rows were brought into time bins, which counts as reading another table: see `dphmm.states.trajectory`.
     A row without a place has a step and no answer.
     n_rows, same_step, outside : how many rows of a place or name there were, were left out, and are in no state, for
@@ -94,6 +97,7 @@ class VisitTable(Sequence[UserRows]):
     n_states: int
     answer: str
     ordered: bool = False
+    shown: int = 0
 
     @classmethod
     def of(cls, rows: Trajectories, space: StateSpace, seconds: int | None, answer: str = "last") -> VisitTable:
@@ -127,7 +131,22 @@ class VisitTable(Sequence[UserRows]):
     def times(self) -> Numbers | None:
         """When each row (n,) is published to have been; None without times. See `public_times`."""
         timed = self.time is not None or (self.seconds is not None and self.step is not None)
-        return Numbers(self, published=True) if timed and not self.ordered else None
+        return Numbers(self, published=True) if timed and (self.shown or not self.ordered) else None
+
+    def showing(self, times: str) -> VisitTable:
+        """The same rows, of which the times of events are published: "exact", their "day" (UTC), or "none".
+
+        Raises InvalidInput for times of rows that have no moments of events.
+        """
+        shown = SHOWN[one_of(times, tuple(SHOWN), "times")]
+        if not shown:
+            return self
+        events = "moments of events, as dphmm import events makes them of times"
+        if self.clock != ORDER or self.time is None:
+            raise InvalidInput("times", f"{times}, of rows without such an order", events)
+        if bool((self.time == self.steps_of(0, self.n_visits) + 1).all()):
+            raise InvalidInput("times", f"{times}, of rows whose order are positions", f"none; or {events}")
+        return replace(self, shown=shown)
 
     @property
     def clock(self) -> str | None:
@@ -201,6 +220,8 @@ class VisitTable(Sequence[UserRows]):
         if self.seconds is not None:
             return self.steps_of(first, end) * (self.seconds * MICROSECONDS)
         assert self.time is not None
+        if self.ordered:
+            return event_times(self.time[first:end]) // self.shown * self.shown
         return self.time[first:end]
 
     def check_made_for(self, space: StateSpace, seconds: int | None, answer: str) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dphmm._checks import exact_number, finite_number, whole
+from dphmm._checks import exact_number, whole
 from dphmm.accounting.forecast import Forecast, event_before, forecast_of_fit
 from dphmm.accounting.person import key_by, person_key
 from dphmm.errors import InvalidInput
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dphmm.markov.model import MarkovModel
+    from dphmm.markov.slots import Slots
     from dphmm.markov.trajectories import Records
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.publications import AdmitFit
@@ -75,6 +76,7 @@ def fit(
     max_sequences: int = 1,
     neighbours: str = "add-remove",
     moves: str | None = None,
+    slots: Slots | None = None,
     bits: Bits | None = None,
     admit: AdmitFit | None = None,
 ) -> MarkovModel:
@@ -91,12 +93,13 @@ def fit(
     step : seconds, or "5min": rows become time bins. None: every row is a step.
     max_speed : rows that cannot be reached at this speed are left out, where rows have places and times; None: none.
     smoothing : added to the counts of moves, on a grid of those to the same and neighbouring cells, else of all pairs;
-        by default 0, with epsilon 1, on all pairs that get noise.
+        with epsilon none.
     initial : where the model begins: by default at "first" rows without a ``step``, else at the "occupancy" of all.
     min_count, merge_rare, gap, spelling : as `dphmm fit` has them.
     timezone : times without a zone are what its clocks showed: "UTC", "Europe/Berlin".
     epsilon : the privacy loss of the whole fit. max_length, max_sequences, neighbours, moves go with it, as ``dphmm
         fit --epsilon`` has them: so many steps of so many sequences of a person count.
+    slots : `Slots`, for a matrix for each part of the day or of the week, or of a sequence; with epsilon, too.
     bits : the noise; by default the system's. Replayable bits are for tests, and promise nothing.
     admit : that of `fit_once`, which keeps the model in a ledger and counts what it costs.
 
@@ -109,10 +112,10 @@ def fit(
     --------
     >>> import dphmm, pandas as pd
     >>> rows = pd.DataFrame({"user": ["ann"] * 4, "step": range(4), "state": ["a", "b", "a", "a"]})
-    >>> model = dphmm.fit(rows, dphmm.StateSpace.labels(["a", "b"]))
+    >>> model = dphmm.storage.fit(rows, dphmm.StateSpace.labels(["a", "b"]))
     >>> model.n_states, model.provenance["private"]
     (2, False)
-    >>> learned = dphmm.fit(rows, model.space, epsilon=1, max_length=10, bits=dphmm.ReplayBits(1))
+    >>> learned = dphmm.storage.fit(rows, model.space, epsilon=1, max_length=10, bits=dphmm.ReplayBits(1))
     >>> learned.provenance["privacy"]["unit"]
     'owner'
 
@@ -124,17 +127,18 @@ def fit(
     width = None if step is None else parse_duration(step, "step")
     if epsilon is not None:
         plain = {"min_count": min_count != 1, "all_cells": all_cells, "merge_rare": merge_rare is not None}
+        plain["smoothing"] = smoothing is not None
         # It loads much more than it takes to split people.
         from dphmm.markov.stochastic import beginning
 
-        _refuse(plain, "it with epsilon", "no such choice: it would show what is in the table")
+        _refuse(plain, "it with epsilon", "no such choice with epsilon")
         caps = {"max_sequences": max_sequences, "neighbours": neighbours, "initial": initial, "admit": admit}
-        added = 1.0 if smoothing is None else finite_number(smoothing, "smoothing")
+        caps |= {"slots": slots}
         most = whole(max_length, "max_length", 1)
         begins = beginning(initial, width)[0]
         layout = Layout(timezone=timezone, spelling=spelling)
         records = _records(table, space, width, max_speed, gap, most, begins, layout)
-        return _learned(records, space, epsilon, most, moves, step=width, smoothing=added, bits=bits, **caps)
+        return _learned(records, space, epsilon, most, moves, step=width, bits=bits, **caps)
     others = {"max_length": max_length is not None, "moves": moves is not None, "max_sequences": max_sequences != 1}
     others |= {"neighbours": neighbours != "add-remove", "bits": bits is not None, "admit": admit is not None}
     _refuse(others, "it without epsilon", "epsilon with it: it belongs to a fit with privacy")
@@ -158,6 +162,7 @@ def fit(
         all_cells=all_cells,
         merge_rare=merge_rare,
         gap=gap,
+        slots=slots,
     )
     return model
 
@@ -175,7 +180,8 @@ def forecast_fit(
     --------
     >>> import dphmm, pandas as pd
     >>> rows = pd.DataFrame({"user": ["ann"] * 4, "step": range(4), "state": ["a", "b", "a", "a"]})
-    >>> found = dphmm.forecast_fit(rows, dphmm.StateSpace.labels(["a", "b"]), epsilon=1, max_length=10, about=50)
+    >>> states = dphmm.StateSpace.labels(["a", "b"])
+    >>> found = dphmm.storage.forecast_fit(rows, states, epsilon=1, max_length=10, about=50)
     >>> [(noise.part.name, str(noise.part.scale), round(noise.share, 2)) for noise in found.noise]
     [('transitions and starts', '10', 0.2)]
     """
@@ -230,9 +236,8 @@ def _learned(
     from dphmm.markov.private.chain import fit_chain, noisy_moves
 
     mask = noisy_moves(space, moves)
-    model, _ = fit_chain(
-        records.sequences, space.n_states, epsilon, most, owners=records.owners, space=space, mask=mask, **options
-    )
+    whose = {"owners": records.owners, "first_steps": records.first_steps}
+    model, _ = fit_chain(records.sequences, space.n_states, epsilon, most, **whose, space=space, mask=mask, **options)
     return model
 
 

@@ -361,7 +361,7 @@ def to_geopandas(table: Any, *, what: str | None = None) -> gpd.GeoDataFrame:
     --------
     >>> import dphmm, pandas
     >>> rows = pandas.DataFrame({"user": ["a", "b"], "z_lat": [52.5, None], "z_lon": [13.4, None]})
-    >>> points = dphmm.to_geopandas(rows)
+    >>> points = dphmm.storage.to_geopandas(rows)
     >>> len(points), points.geometry.iloc[0].x
     (1, 13.4)
     """

@@ -103,13 +103,18 @@ def file_digest(path: PathLike) -> str:
 
 @contextmanager
 def replacing(path: PathLike, *, private: bool = False) -> Iterator[Path]:
-    """A temporary file in the same folder that becomes ``path`` when the block ends well, else disappears.
+    """A temporary file that becomes ``path`` when the block ends well, else disappears.
 
-    ``private``: readable by its owner alone.
+    It lies beside the owner's files where the folder has an owner's folder on the same disk (a kill leaves nothing
+    among what is published), else in the same folder. ``private``: readable by its owner alone.
     """
     final = checked_output(path)
+    folder = final.parent.with_name(f"{final.parent.name}.owner") if final.parent.name else final.parent
+    is_writable = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+    if not is_writable or folder.stat().st_dev != final.parent.stat().st_dev:
+        folder = final.parent
     # Named before it is made, so that a signal at any moment leaves no file behind.
-    temporary = final.with_name(f".{final.name}.{secrets.token_hex(8)}.part")
+    temporary = folder / f".{final.name}.{secrets.token_hex(8)}.part"
     try:
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666))
         yield temporary

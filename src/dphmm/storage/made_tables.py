@@ -34,7 +34,7 @@ _WHAT = "table"
 def save_table(table: MadeTable, path: str | os.PathLike[str]) -> None:
     """Write a made table to ``path``, at once or not at all; equal tables give equal files, byte for byte."""
     if not isinstance(table, MadeTable):
-        raise InvalidInput("table", type(table).__name__, "a MadeTable: what dphmm.optimize makes")
+        raise InvalidInput("table", type(table).__name__, "a MadeTable: what dphmm.choose.optimize makes")
     meta = {
         "epsilon": str(table.epsilon),
         "space": table.space_digest,

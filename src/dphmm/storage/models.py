@@ -2,7 +2,9 @@
 
 ``model.npz`` is a file of arrays with one JSON text: ``meta`` (JSON: step, start,
 provenance, the space's description), ``initial``, ``indptr``, ``indices``, ``data`` and the space's arrays under
-``space/``. A model with a jump has its rate as ``jump`` in ``meta``, and an array ``jump``: where it leads.
+``space/``. A model with a jump has its rate as ``jump`` in ``meta``, and an array ``jump``: where it leads. One with
+slots has their rule as ``slots`` in ``meta``, an array ``changes`` of the clock's zone, and the rows of its K matrices
+one after another: ``indptr`` (K N + 1,) is of all of them.
 
 ``model.npz.people``, a file of the owner's beside the model, says whom it was fitted on. A model that was fitted
 without privacy promises nothing to the people it was fitted on, so a release has to know whether they are the people
@@ -39,7 +41,8 @@ from scipy import sparse
 from dphmm.accounting.person import person_key
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel, absorbing_secrets, closed_classes
-from dphmm.markov.stochastic import Jump
+from dphmm.markov.slots import Slots
+from dphmm.markov.stochastic import Jump, check_ends
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 
@@ -95,13 +98,13 @@ def description(path: Path, arrays: Arrays, keys: Sequence[str], what: str = "mo
         raise InvalidInput(str(path), f"a description that is not JSON of a {what}", f"a {what} file") from None
 
 
-def compressed_rows(path: Path, arrays: Arrays) -> Any:
-    """The square csr_array of ``indptr``, ``indices`` and ``data``."""
+def compressed_rows(path: Path, arrays: Arrays, several: int = 1) -> Any:
+    """The csr_array of ``indptr``, ``indices`` and ``data``: square matrices, ``several`` below one another."""
     indptr, indices = arrays["indptr"], arrays["indices"]
     try:
         if indptr.dtype.kind == "i" and indices.dtype.kind == "i":
             n = len(indptr) - 1
-            return sparse.csr_array((arrays["data"], indices, indptr), shape=(n, n), copy=True)
+            return sparse.csr_array((arrays["data"], indices, indptr), shape=(n, n // several), copy=True)
     except (ValueError, TypeError):
         pass
     raise InvalidInput(str(path), "rows that are no sparse matrix", "a model file")
@@ -200,8 +203,8 @@ def _decoded(path: Path, name: str, content: bytes) -> NDArray[Any]:
 
 
 #: Raised whenever an older dphmm could misread a file: 2 is a model with merged states, 3 one with a jump, 4 one with
-#: secrets, others 1.
-FORMAT = 4
+#: secrets, 5 one with slots, others 1.
+FORMAT = 5
 _MODEL = ("format", "meta", "initial", "indptr", "indices", "data")
 
 
@@ -215,7 +218,7 @@ def save_model(model: MarkovModel, path: str | os.PathLike[str]) -> None:
         "provenance": model.provenance,
         "space": None,
     }
-    transition = model.matrix
+    transition = model.matrices[0] if model.slots is None else sparse.vstack(model.matrices, format="csr")
     arrays: Arrays = {
         "initial": model.initial,
         "indptr": transition.indptr,
@@ -229,7 +232,9 @@ def save_model(model: MarkovModel, path: str | os.PathLike[str]) -> None:
     if model.jump is not None:
         meta["jump"], arrays["jump"], number = model.jump.rate, model.jump.into, 3
     if model.secrets is not None:
-        arrays["secrets"], number = model.secrets, FORMAT
+        arrays["secrets"], number = model.secrets, 4
+    if model.slots is not None:
+        meta["slots"], arrays["changes"], number = model.slots.describe(), model.slots.changes, FORMAT
     write_arrays(Path(path), meta, arrays, number)
 
 
@@ -246,16 +251,35 @@ def load_model(path: str | os.PathLike[str]) -> MarkovModel:
         raise InvalidInput(str(path), "a hidden Markov model", expected)
     check_members(path, arrays, _MODEL)
     step, start, provenance, described = description(path, arrays, ("step", "start", "provenance", "space"))
+    slots = None
+    if "changes" in arrays:
+        (rule,) = description(path, arrays, ("slots",))
+        slots = Slots.described(rule, arrays["changes"])
     return MarkovModel(
         arrays["initial"],
-        compressed_rows(path, arrays),
+        compressed_rows(path, arrays) if slots is None else _matrices(path, arrays, slots.n),
         space=_space(described, arrays),
         step=step,
         start=start,
         provenance=provenance,
         jump=_jump(path, arrays),
         secrets=arrays.get("secrets"),
+        slots=slots,
     )
+
+
+def _matrices(path: Path, arrays: Arrays, several: int) -> list[Any]:
+    """The matrices of the slots, whose rows are below one another."""
+    rows = compressed_rows(path, arrays, several)
+    n = rows.shape[1]
+    try:
+        check_ends(rows.indptr)
+        rows.check_format(full_check=True)
+    except ValueError:
+        n = 0
+    if rows.shape[0] != several * n:
+        raise InvalidInput(str(path), f"rows that are no {several} matrices", "a model file") from None
+    return [rows[slot * n : (slot + 1) * n] for slot in range(several)]
 
 
 def _jump(path: Path, arrays: Arrays) -> Jump | None:
@@ -429,8 +453,9 @@ def model_facts(model: MarkovModel) -> dict[str, Any]:
         "start": model.start,
         "possible_at_start": int(model.secrets_among(model.support_at_start).sum()),
         "jump": None if model.jump is None else model.jump.rate,
+        **({} if model.slots is None else {"slots": [model.slots.name(slot) for slot in range(model.slots.n)]}),
         "absorbing_states": 0 if model.jump is not None else len(absorbing_secrets(model)),
-        "closed_classes": 1 if model.jump is not None else int(closed_classes(model.matrix).max()) + 1,
+        "closed_classes": 1 if model.jump is not None else int(closed_classes(model.moves).max()) + 1,
         "method": str(provenance.get("method", "unknown")),
         "private": provenance.get("private"),
         "fitted_on_people": provenance.get("n_users"),

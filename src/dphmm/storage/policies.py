@@ -83,8 +83,8 @@ def load_policy_space(path: str | os.PathLike[str], space: StateSpace) -> StateS
 
     Releases, audits and smoothing take this space with the policy::
 
-        space = dphmm.load_policy_space("policy.json", model.space)
-        policy = dphmm.load_policy("policy.json", space, model)
+        space = dphmm.storage.load_policy_space("policy.json", model.space)
+        policy = dphmm.storage.load_policy("policy.json", space, model)
 
     Raises InvalidInput for a file that is no policy, and for another space, naming both hashes.
     """

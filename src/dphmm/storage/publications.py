@@ -123,8 +123,8 @@ def fit_once(
     >>> given = {"owners": ["ann", "bob"], "bits": dphmm.ReplayBits(1)}  # replayable noise is for examples alone
     >>> fit = lambda admit: dphmm.MarkovModel.fit_private(paths, 2, 1, 3, admit=admit, **given)
     >>> ledger = MemoryLedger()
-    >>> model = dphmm.fit_once(ledger, "walks", fit)
-    >>> bool((dphmm.fit_once(ledger, "walks", fit).initial == model.initial).all())
+    >>> model = dphmm.storage.fit_once(ledger, "walks", fit)
+    >>> bool((dphmm.storage.fit_once(ledger, "walks", fit).initial == model.initial).all())
     True
 
     Source: docs/proofs/account.md.

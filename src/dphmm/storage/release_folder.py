@@ -9,7 +9,6 @@ counts the release is the owner's: a name in owner.json, and an id by which anot
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -19,16 +18,22 @@ from typing import Any
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import PathLike, file_digest, replacing
-from dphmm.storage.ledger.owner import owner_key
+from dphmm.storage.ledger.sqlite import opened_if_made
 
 INDEX, OWNER = "index.json", "owner.json"
 MODEL, POLICY, PLAN, MADE_TABLE = "model.npz", "policy.json", "plan.json", "mechanism.npz"
+#: A model that was learned from the answers, to read them with.
+LEARNED = "learned.npz"
 COUNTS, REJECTED = "counts.json", "rejected.csv"
 #: The table of a release has one of these names.
 TABLES = ("released.csv", "released.parquet", "released.jsonl")
 #: Where the answers of people are counted, in the folder that holds that of the release.
 LEDGER = "ledger.db"
 _FORMAT = 1
+#: Files of a release while they are written, which are finished under their names or not at all.
+_OF_A_RELEASE = tuple(
+    f".{name}." for name in (*TABLES, INDEX, OWNER, MODEL, POLICY, PLAN, MADE_TABLE, COUNTS, REJECTED)
+)
 
 
 @dataclass(frozen=True)
@@ -75,13 +80,24 @@ class ReleaseFolder:
     def check(self) -> None:
         """Raise InvalidInput for a folder that cannot be made, and for one that has other files than a release."""
         if self.path.exists() and not self.path.is_dir():
-            raise InvalidInput("-o", str(self.path), "a folder")
+            raise InvalidInput("folder", str(self.path), "a folder")
         names = [path.name for path in self.path.iterdir()] if self.path.is_dir() else []
-        # A first run that was killed may have left the beginning of its index, under a temporary name.
+        # On another disk than the owner's folder a kill may have left the beginning of the index here.
         if INDEX not in names and any(not name.startswith(f".{INDEX}.") for name in names):
-            raise InvalidInput("-o", f"{self.path}, which has files and is no release", "a new folder, or an empty one")
+            came = f"{self.path}, which has files and is no release"
+            raise InvalidInput("folder", came, "a new folder, or an empty one")
         if not self.path.parent.is_dir():
-            raise InvalidInput("-o", str(self.path), "a folder in one that exists")
+            raise InvalidInput("folder", str(self.path), "a folder in one that exists")
+
+    def check_source(self, source: PathLike) -> None:
+        """Raise InvalidInput for rows that lie in the folder, or that are a file which a release writes for its owner.
+
+        The rows that a release is made of are never among what is published.
+        """
+        path, published = Path(source).resolve(), self.path.resolve()
+        is_written = path.parent == self.owner.resolve() and path.name in (COUNTS, REJECTED, OWNER)
+        if is_written or path == published or published in path.parents:
+            raise InvalidInput("folder", str(self.path), "another folder than that of the rows")
 
     def create(self) -> None:
         """Make both folders, where there are none. Raises as `check`."""
@@ -90,7 +106,7 @@ class ReleaseFolder:
             self.path.mkdir(exist_ok=True)
             self.owner.mkdir(mode=0o700, exist_ok=True)
         except PermissionError:
-            raise InvalidInput("-o", str(self.path), "a folder in one that may be written to") from None
+            raise InvalidInput("folder", str(self.path), "a folder in one that may be written to") from None
         if not (self.path / INDEX).exists():
             self.keep([])
 
@@ -113,10 +129,15 @@ class ReleaseFolder:
     @property
     def table(self) -> Path:
         """The released rows. Raises InvalidInput where there are none yet."""
-        for name in TABLES:
-            if (self.path / name).exists():
-                return self.path / name
-        raise InvalidInput("released", f"{self.path} without {' or '.join(TABLES[:2])}", "a release that was finished")
+        table = self.table_or("")
+        if table == self.path:
+            came = f"{self.path} without {' or '.join(TABLES[:2])}"
+            raise InvalidInput("released", came, "a release that was finished")
+        return table
+
+    def table_or(self, new: str) -> Path:
+        """The released rows; where there are none yet, the file of this name."""
+        return next((self.path / name for name in TABLES if (self.path / name).exists()), self.path / new)
 
     def others(self) -> list[str]:
         """What of the folder does not belong to the release, or was changed since: a line each."""
@@ -134,27 +155,35 @@ class ReleaseFolder:
     # -- the owner's ----------------------------------------------------------------------------------------------
 
     def keep_ledger(self, ledger: PathLike) -> None:
-        """Record which ledger counts this release, by its name and id."""
+        """Record which ledger counts this release, by its name and id, and remove what a killed run left unfinished.
+
+        Whoever calls it holds the ledger's lease of commands: nobody else writes a release there.
+        """
+        for left in (*self.path.glob(".*.part"), *self.owner.glob(".*.part")):
+            if left.name.startswith(_OF_A_RELEASE):
+                left.unlink(missing_ok=True)
         path = Path(ledger).absolute()
-        record = {"format": _FORMAT, "ledger": os.path.relpath(path, self.path.parent), "id": ledger_id(path)}
+        record = {"format": _FORMAT, "ledger": os.path.relpath(path, self.path.parent), "id": _id_of(path)}
         _write(self.owner / OWNER, record, private=True)
 
     def ledger(self, given: PathLike | None = None) -> Path:
         """The ledger that counts this release: as recorded, else ``given``, else the one beside the folder.
 
-        Raises InvalidInput where one is recorded and is missing, or where that or the ``given`` one is another ledger:
-        it would count nothing of what was spent.
+        Raises InvalidInput where something was released and it is missing, or where it is another ledger than the
+        recorded one: it would count nothing of what was spent. A copy of a ledger is the same ledger.
         """
-        record = self.owner / OWNER
-        if not record.exists():
-            return self.default_ledger if given is None else Path(given).absolute()
-        name = _read(record, "ledger", str)
-        path = Path(os.path.normpath(self.path.parent / name)) if given is None else Path(given).absolute()
-        expected = f"the ledger that the answers in {self.path.name} are counted in, {name}"
-        if not path.exists():
-            raise InvalidInput("--ledger", f"{path}, which does not exist", expected)
-        if ledger_id(path) != _read(record, "id", str):
-            raise InvalidInput("--ledger", f"{path}, which is another ledger", expected)
+        record, expected = self.owner / OWNER, f"the ledger that the answers in {self.path.name} are counted in"
+        name, known = None, None
+        if record.exists():
+            name, known = _read(record, "ledger", str), _read(record, "id", str)
+            expected = f"{expected}, {name}"
+        path = self.default_ledger if name is None else Path(os.path.normpath(self.path.parent / name))
+        path = path if given is None else Path(given).absolute()
+        released = known is not None or self.table_or("") != self.path
+        if released and not path.exists():
+            raise InvalidInput("ledger", f"{path}, which does not exist", expected)
+        if known is not None and _id_of(path) != known:
+            raise InvalidInput("ledger", f"{path}, which is another ledger", expected)
         return path
 
 
@@ -164,11 +193,9 @@ def folder_of(table: PathLike) -> ReleaseFolder | None:
     return ReleaseFolder(path.parent) if path.name in TABLES and (path.parent / INDEX).exists() else None
 
 
-def ledger_id(ledger: PathLike) -> str:
-    """An id of a ledger that tells nothing of its key; one that has no key yet gets one."""
-    key = owner_key(ledger, create=True)
-    assert key is not None
-    return hashlib.sha256(b"id of a ledger of dphmm\n" + key).hexdigest()[:32]
+def _id_of(path: Path) -> str:
+    with opened_if_made(path) as ledger:
+        return "" if ledger is None else ledger.id
 
 
 def _read(path: Path, member: str, kind: type) -> Any:

@@ -15,12 +15,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm._cached import cached_property
 from dphmm._checks import written_fraction
 from dphmm.accounting.budget import EMPTY, Account, float_above
 from dphmm.errors import InvalidInput
 from dphmm.session.releases import NOT_ASKED, Released, Releases
 from dphmm.states.space import Labels, StateSpace
-from dphmm.storage.columns import as_text, decimals, integers
+from dphmm.states.trajectory import MICROSECONDS
+from dphmm.storage.columns import Times, as_text, decimals, integers
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.tables import column_list, column_names, read_batches, read_whole, to_arrow
@@ -294,6 +296,22 @@ class ReleasedRows:
     z: IntArray
     epsilon: FloatArray
     plans: list[str]
+
+    def origin(self, rows: IntArray, seconds: int | None) -> str:
+        """The number of step 1's time bin of a user with these rows (n,); "" without a time that can be read."""
+        if seconds is None or self.times is None:
+            return ""
+        micros, known = self._moments
+        timed = rows[known[rows]]
+        if not len(timed):
+            return ""
+        return str(int(micros[timed[0]] // (seconds * MICROSECONDS)) - int(self.step[timed[0]]) + 1)
+
+    @cached_property
+    def _moments(self) -> tuple[IntArray, BoolArray]:
+        """The microseconds (n,) since 1970 of the rows, and which have a time."""
+        micros, marks = Times("t", "UTC").add(self.times)
+        return micros, ~np.logical_or.reduce(list(marks.values()))
 
     def by_user(self) -> list[tuple[str, IntArray]]:
         """Each user's row numbers in order of step, users in order of their names."""

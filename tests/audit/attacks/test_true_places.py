@@ -102,7 +102,7 @@ def joined(world):
     assert len(both) == 36
     smoothed = pd.read_parquet(world / "smoothed.parquet")
     both[["later_lat", "later_lon"]] = smoothed[["smoothed_lat", "smoothed_lon"]].to_numpy()
-    space = dphmm.load_model(world / "model.npz").space
+    space = dphmm.storage.load_model(world / "model.npz").space
     return both.assign(inside=space.locate(both.lat.to_numpy(), both.lon.to_numpy()) >= 0)
 
 
@@ -119,9 +119,9 @@ def test_the_page_s_errors_are_those_of_a_plain_computation(world, joined, tmp_p
     text = page.read_text()
     outside = int((~joined.inside).sum())
     assert outside >= 12 and told["rows_in_no_state"] == outside
-    model = dphmm.load_model(world / "model.npz")
-    policy = dphmm.load_policy(world / "policy.json", model=model)
-    persons = dphmm.read_report(world / "released" / "released.parquet", model, policy).persons
+    model = dphmm.storage.load_model(world / "model.npz")
+    policy = dphmm.storage.load_policy(world / "policy.json", model=model)
+    persons = dphmm.report.read_report(world / "released" / "released.parquet", model, policy).persons
     guesses = model.space.to_latlon(np.concatenate([person.guess for person in persons]))
     distances = plainly(joined.assign(guess_lat=guesses[0], guess_lon=guesses[1]), "guess")
     assert told["measured"]["error"] == pytest.approx(distances[joined.inside].mean(), rel=NEAR)
@@ -138,7 +138,7 @@ def test_the_page_s_errors_are_those_of_a_plain_computation(world, joined, tmp_p
 
 def test_the_nearest_cell_would_have_given_another_figure(world, joined):
     """The check can fail: measured from the cells that rows are answered from, somebody far away is near."""
-    space = dphmm.load_model(world / "model.npz").space
+    space = dphmm.storage.load_model(world / "model.npz").space
     nearest = space.to_latlon(space.answers[space.nearest(joined.lat.to_numpy(), joined.lon.to_numpy())])
     wrong = plainly(joined.assign(lat=nearest[0], lon=nearest[1]), "z")
     true = plainly(joined, "z")
@@ -149,7 +149,7 @@ def test_the_nearest_cell_would_have_given_another_figure(world, joined):
 
 def estimates_of(world, model):
     """Where a reader's belief has its mean after each answer, row by row."""
-    policy, found = dphmm.load_policy(world / "policy.json", model=model), []
+    policy, found = dphmm.storage.load_policy(world / "policy.json", model=model), []
     with dphmm.open_ledger(world / "ledger.db") as ledger:
         for user, _ in sorted(ledger.sessions()):
             setting = dphmm.ReleaseSession.resume(ledger, user, model, policy, model.space).setting
@@ -163,7 +163,7 @@ def test_the_audit_s_errors_are_those_of_a_plain_computation(world, joined):
     """The prior and the tracker, whose beliefs are computed here or are those of sessions."""
     attacked = ("report", world / "released", "--truth", world / "walks.csv")
     document = json.loads(run(*attacked, "--json").stdout)["attacks"]
-    model = dphmm.load_model(world / "model.npz")
+    model = dphmm.storage.load_model(world / "model.npz")
     cells = np.stack(model.space.to_latlon(model.space.answers), axis=1).tolist()
     moves, belief = model.transition, model.initial
     beliefs = {}
@@ -195,7 +195,7 @@ def test_states_without_places_keep_their_answers(tmp_path):
     rows = pd.read_csv(folder / "walks.csv")
     rows.loc[3, "state"] = "elsewhere"
     rows.to_csv(folder / "other.csv", index=False)
-    model, policy = dphmm.load_model(folder / "model.npz"), dphmm.load_policy(folder / "policy.json")
+    model, policy = dphmm.storage.load_model(folder / "model.npz"), dphmm.storage.load_policy(folder / "policy.json")
     public = (model, policy, model.space, 1)
     found = attack(folder / "released" / "released.parquet", folder / "other.csv", *public, adversaries=["prior"])
     assert (found.outside, found.rows, found.elsewhere) == (1, 90, ())
@@ -213,7 +213,7 @@ def test_states_without_places_keep_their_answers(tmp_path):
 def test_names_of_cells_are_as_good_as_places_of_their_middles(tmp_path):
     """A truth of cell names: the middle of the cell is all that is known."""
     folder = grid(tmp_path)
-    model = dphmm.load_model(folder / "model.npz")
+    model = dphmm.storage.load_model(folder / "model.npz")
     walks_ = pd.read_csv(folder / "walks.csv")
     states = model.space.locate(walks_.lat.to_numpy(), walks_.lon.to_numpy())
     assert (states >= 0).all()
@@ -221,7 +221,7 @@ def test_names_of_cells_are_as_good_as_places_of_their_middles(tmp_path):
     named = walks_[["user", "t"]].assign(state=[model.space.names[state] for state in states])
     named.to_csv(folder / "named.csv", index=False)
     walks_.assign(lat=middles[0], lon=middles[1]).to_csv(folder / "middles.csv", index=False)
-    public = (model, dphmm.load_policy(folder / "policy.json", model=model), model.space, 1)
+    public = (model, dphmm.storage.load_policy(folder / "policy.json", model=model), model.space, 1)
     released = folder / "released" / "released.parquet"
     overall = [
         attack(released, folder / name, *public, adversaries=["prior"])["prior"].overall()

@@ -77,10 +77,10 @@ class TestExposure:
 
     def test_a_protectable_graph_exposes_nobody(self):
         assert exposure(POLICY, SPACE, 1, draws=50) == []
-        protected = dphmm.protectable_graph(POLICY, SPACE, [2, 3, 4, 5])
+        protected = dphmm.sensitivity.protectable_graph(POLICY, SPACE, [2, 3, 4, 5])
         assert exposure(protected, SPACE, 1, [2, 3, 4, 5], draws=50) == []
 
     def test_it_is_the_library_s_notion(self):
         for states in itertools.combinations(range(6), 3):
             found = [one.state for one in exposure(POLICY, SPACE, 1, list(states), draws=5, bits=ReplayBits(1))]
-            assert found == dphmm.exposed_states(POLICY, SPACE, list(states)).tolist()
+            assert found == dphmm.sensitivity.exposed_states(POLICY, SPACE, list(states)).tolist()

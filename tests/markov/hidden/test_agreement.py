@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import naive_hmm
-from dphmm import CategoricalHMM
+from dphmm.markov import CategoricalHMM
 
 #: Plain fits make a generator of their own, also where all parameters are given.
 pytestmark = pytest.mark.replayed_words

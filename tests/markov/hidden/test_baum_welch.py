@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import naive_hmm
-from dphmm import CategoricalHMM
 from dphmm.errors import InvalidInput
+from dphmm.markov import CategoricalHMM
 from dphmm.markov.hidden import Parameters, Priors, em, expected_counts, observations
 
 

@@ -21,9 +21,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from dphmm import CategoricalHMM, ReplayBits
+from dphmm import ReplayBits
 from dphmm.accounting.event import NotPrivateEvent
 from dphmm.errors import InvalidInput
+from dphmm.markov import CategoricalHMM
 
 X = np.random.default_rng(0).integers(0, 4, 120)
 
@@ -62,7 +63,7 @@ def test_scikit_learn_searches_and_pipes_it():
 @pytest.mark.slow
 def test_scikit_learn_is_not_needed():
     code = (
-        "import sys, numpy as np, dphmm; m = dphmm.CategoricalHMM(2, random_state=0).fit(np.arange(9) % 3);"
+        "import sys, numpy as np, dphmm; m = dphmm.markov.CategoricalHMM(2, random_state=0).fit(np.arange(9) % 3);"
         "m.sample(3); assert not any(name.startswith('sklearn') or name == 'hmmlearn' for name in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -33,7 +33,7 @@ LAST = "paper-last-iteration-not-private"
 
 
 def model(**options):
-    return dphmm.CategoricalHMM(2, **{"n_features": 3, "random_state": 1} | options)
+    return dphmm.markov.CategoricalHMM(2, **{"n_features": 3, "random_state": 1} | options)
 
 
 def private(hmm=None, X=DATA, **options):
@@ -104,8 +104,8 @@ class TestNotPrivate:
         claim = {"private": True, "privacy": described(private().privacy_)}
         for generation in range(2):
             path = tmp_path / f"{generation}.npz"
-            dphmm.save_hidden_model(hmm, path, provenance=claim)
-            hmm = dphmm.load_hidden_model(path)
+            dphmm.storage.save_hidden_model(hmm, path, provenance=claim)
+            hmm = dphmm.storage.load_hidden_model(path)
             assert hmm.provenance_["private"] is False and isinstance(hmm.privacy_, NotPrivateEvent)
 
     def test_no_copy_says_so(self):
@@ -126,8 +126,8 @@ class TestStarts:
             private(hmm)
 
     def test_the_number_of_symbols_of_a_plain_fit_is_none_after_loading(self, tmp_path):
-        dphmm.save_hidden_model(plain(model(n_features=None)), tmp_path / "plain.npz")
-        loaded = dphmm.load_hidden_model(tmp_path / "plain.npz")
+        dphmm.storage.save_hidden_model(plain(model(n_features=None)), tmp_path / "plain.npz")
+        loaded = dphmm.storage.load_hidden_model(tmp_path / "plain.npz")
         with pytest.raises(InvalidInput, match="n_features"):
             private(loaded)
 
@@ -138,8 +138,8 @@ class TestLeftovers:
     @pytest.fixture
     def loaded_plain(self, tmp_path):
         origin = {"source_sha256": "31415", "rows": 31415}
-        dphmm.save_hidden_model(plain(), tmp_path / "p.npz", symbols=["x", "y", "z31415"], provenance=origin)
-        loaded = dphmm.load_hidden_model(tmp_path / "p.npz")
+        dphmm.storage.save_hidden_model(plain(), tmp_path / "p.npz", symbols=["x", "y", "z31415"], provenance=origin)
+        loaded = dphmm.storage.load_hidden_model(tmp_path / "p.npz")
         # The number of symbols is public here: the user says so.
         loaded.n_features = 3
         return private(loaded)
@@ -148,12 +148,12 @@ class TestLeftovers:
         assert "31415" not in repr(vars(loaded_plain).get("provenance_"))
 
     def test_a_private_fit_leaves_no_names_of_symbols_that_a_plain_one_saw(self, loaded_plain, tmp_path):
-        dphmm.save_hidden_model(loaded_plain, tmp_path / "q.npz")
-        assert "31415" not in repr(dphmm.load_hidden_model(tmp_path / "q.npz").symbols_)
+        dphmm.storage.save_hidden_model(loaded_plain, tmp_path / "q.npz")
+        assert "31415" not in repr(dphmm.storage.load_hidden_model(tmp_path / "q.npz").symbols_)
 
     def test_a_plain_fit_leaves_no_provenance_of_a_private_one(self, tmp_path):
-        dphmm.save_hidden_model(private(), tmp_path / "p.npz")
-        loaded = plain(dphmm.load_hidden_model(tmp_path / "p.npz"))
+        dphmm.storage.save_hidden_model(private(), tmp_path / "p.npz")
+        loaded = plain(dphmm.storage.load_hidden_model(tmp_path / "p.npz"))
         assert vars(loaded).get("provenance_", {}).get("private") is not True
 
     @pytest.mark.parametrize("name", ["startprob_", "transmat_", "emissionprob_"])
@@ -164,8 +164,8 @@ class TestLeftovers:
             getattr(hmm, name)[:] = getattr(other, name)
         except ValueError:
             return  # Read-only is as good.
-        dphmm.save_hidden_model(hmm, tmp_path / "c.npz")
-        assert isinstance(dphmm.load_hidden_model(tmp_path / "c.npz").privacy_, NotPrivateEvent)
+        dphmm.storage.save_hidden_model(hmm, tmp_path / "c.npz")
+        assert isinstance(dphmm.storage.load_hidden_model(tmp_path / "c.npz").privacy_, NotPrivateEvent)
 
 
 class TestEvents:

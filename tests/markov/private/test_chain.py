@@ -84,11 +84,11 @@ def test_without_noise_worth_the_name_it_is_the_estimate():
     for sequence in data:
         for _ in range(19):
             sequence.append(int(source.choice(4, p=truth[sequence[-1]])))
-    model, _ = fit(data, 4, 100, 20, smoothing=0, initial="occupancy")
+    model, _ = fit(data, 4, 100, 20, initial="occupancy")
     plain = dphmm.MarkovModel.fit(data, 4, initial="occupancy")
     assert np.abs(model.transition.toarray() - plain.transition.toarray()).max() < 2e-3
     assert np.abs(model.initial - plain.initial).max() < 0.02
-    first, _ = fit(data, 4, 100, 20, smoothing=0)
+    first, _ = fit(data, 4, 100, 20)
     assert first.initial[0] > 0.99
 
 
@@ -131,12 +131,12 @@ def test_the_order_of_people_changes_nothing():
 class TestProvenance:
     def test_it_has_the_event_and_nothing_of_the_data(self):
         many = [[0, 1] for _ in range(31415)]
-        model, event = fit(many, bits=dphmm.SystemBits(), source="sessions.csv")
+        model, event = fit(many, bits=dphmm.samplers.SystemBits(), source="sessions.csv")
         told = model.provenance
         assert told["private"] is True and told["source"] == "sessions.csv"
         assert event_from(told["privacy"]) == event
         assert set(told) == {
-            "method", "private", "privacy", "mask", "initial", "smoothing", "projection", "source",
+            "method", "private", "privacy", "mask", "initial", "estimator", "source",
         }  # fmt: skip
         assert "31415" not in json.dumps(told) + repr(model) + " ".join(model.notes)
         assert "without privacy" not in " ".join(model.notes)
@@ -155,9 +155,9 @@ class TestProvenance:
         assert dphmm.MarkovModel.fit_private(DATA, 3, 1.0, 4).provenance["private"] is True
 
     def test_it_survives_a_file(self, tmp_path):
-        model, event = fit(bits=dphmm.SystemBits(), space=dphmm.StateSpace([[0], [1], [2]]))
-        dphmm.save_model(model, tmp_path / "m.npz")
-        back = dphmm.load_model(tmp_path / "m.npz")
+        model, event = fit(bits=dphmm.samplers.SystemBits(), space=dphmm.StateSpace([[0], [1], [2]]))
+        dphmm.storage.save_model(model, tmp_path / "m.npz")
+        back = dphmm.storage.load_model(tmp_path / "m.npz")
         assert event_from(back.provenance["privacy"]) == event
 
 
@@ -180,8 +180,6 @@ class Unreadable:
         ({"n": 5000}, "mask: got all pairs of 5000 states"),
         ({"neighbours": "both"}, "neighbours: got both"),
         ({"initial": "last"}, "initial: got last"),
-        ({"projection": "none"}, "projection: got none"),
-        ({"smoothing": -1}, "smoothing: got -1"),
         ({"mask": "neighbours"}, "space: got none"),
         ({"mask": np.zeros((3, 3))}, "mask[0]: got a row of no pairs"),
         ({"mask": np.ones((2, 3))}, "mask: got ndarray"),

@@ -18,7 +18,7 @@ from scipy import sparse
 from dphmm.cli.app import app
 from dphmm.cli.fit_data import records_of, times
 from dphmm.markov.private import planned, sensitivity
-from dphmm.markov.private.hidden import count_ngrams
+from dphmm.markov.private.ngrams import count_ngrams
 from dphmm.markov.private.planned import masked
 from dphmm.markov.private.sensitivity import Caps, kept_records
 from dphmm.markov.private.transition_counts import counts_of

@@ -28,8 +28,8 @@ from dphmm.markov.hidden import expected_counts as plain_counts
 from dphmm.markov.hidden import observations
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private import sensitivity
-from dphmm.markov.private.hidden import count_ngrams
 from dphmm.markov.private.iterations import expected_counts
+from dphmm.markov.private.ngrams import count_ngrams
 from dphmm.markov.private.planned import masked
 from dphmm.markov.private.sensitivity import Caps, kept_records
 from dphmm.markov.private.transition_counts import counts_of
@@ -120,6 +120,31 @@ def test_transitions(neighbours, first, v, cap):
         return masked(counts_of(kept_records(sequences, v, caps), v, caps, "sequence"), every, first)
 
     assert largest(count, records, caps) == bounds(sensitivity.transitions(caps, first=first), caps)
+
+
+@BOTH
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("rule", ["2h/1h", "1,2+"])
+@pytest.mark.parametrize(("cap", "of_owner"), [(2, 1), (3, 1), (2, 2)])
+def test_transitions_by_slots(neighbours, first, rule, cap, of_owner):
+    """One table of (slot, from, to): whatever hours a person writes, each move is in one cell of it."""
+    caps, slots = Caps(cap, of_owner, neighbours), dphmm.markov.Slots.parse(rule)
+    singles = [(begin, *s) for s in sequences_up_to(cap + 1, 2) for begin in (96, 97, 2**40)]
+    records = [(s,) for s in singles]
+    if of_owner == 2:
+        moving = [(begin, *s) for s in itertools.product(range(2), repeat=2) for begin in (96, 97)]
+        records = [(s,) for s in moving] + list(itertools.product(moving, repeat=2))
+    every = sparse.vstack([sparse.csr_array(np.ones((2, 2)))] * 2, "csr")
+
+    def count(sequences, owners):
+        steps = np.array([begin for begin, *_ in sequences], dtype=np.int64)
+        kept = kept_records([states for _, *states in sequences], 2, caps, owners)
+        return masked(counts_of(kept, 2, caps, "owner", slots, steps, 3600), every, first)
+
+    most, squared = largest(count, records, caps)
+    due = bounds(sensitivity.transitions(caps, first=first), caps)
+    # Moves of one sequence may have to be in different slots, so the second bound is not always reached.
+    assert most == due[0] and squared <= due[1]
 
 
 def test_pairs_outside_the_mask_count_for_nothing():

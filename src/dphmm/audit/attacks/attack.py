@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -85,9 +85,9 @@ class Adversary:
         observations = self._observations(seen)
         prior = self._before(seen[0].t)
         if self.method == "smoother":
-            found = marginals(self.chain, Observed(prior, observations))
+            found = marginals(self.chain, Observed(prior, observations, seen[0].t))
             return found if self.chain.secrets is not None else self._seen(found, n)
-        path = likeliest_path(self.chain, prior, observations)
+        path = likeliest_path(self.chain, prior, observations, t=seen[0].t)
         certain = np.zeros((len(seen), self.chain.n_states))
         certain[np.arange(len(seen)), path] = 1.0
         return self._seen(certain, n)
@@ -271,8 +271,8 @@ def attack(
     """
     own = tuple(varies) or names_chosen(checked_steps(step_choices or {}))
     setting = Setting.of(model, policy, space, epsilon, query=query, varies=own, **choices)
-    subjects, begun = Subjects(setting, initials, step_choices), dict[Setting, list[Adversary]]()
-    who = begun[setting] = _who(adversaries, setting)
+    subjects, begun = Subjects(setting, initials, step_choices), dict[tuple[Setting, str], list[Adversary]]()
+    who = _who(adversaries, setting)
     findings = Findings()
     # A row that was not asked shows nothing.
     file = ReleasedFile.read(released, space).answered()
@@ -286,16 +286,17 @@ def attack(
     inside, elsewhere = ([Scores(space) for _ in who] for _ in range(2))
     hidden, known = _Degrees(), true.known
     for user, rows in file.by_user().items():
-        seen = _seen(user, rows, file, replay, findings)
+        origin = file.origin(rows[0], model.step) if model.example_origin else ""
+        seen = _seen(user, rows, file, replay, findings, origin)
         plans = {row: answer.plan for row, answer in zip(rows, seen, strict=True) if known[row]}
         targets = {}
         for row, plan in plans.items():
             state = -1 if true.outside[row] else int(true.states[row])
             distances = space.distances(space.own_answers, true.answers[row])
             targets[row] = Target(true.answers[row], distances, state, 0 if state < 0 else hidden.of(plan, state))
-        begins = subjects.of(user)
+        begins = subjects.of(user), origin
         if begins not in begun:
-            begun[begins] = _who(adversaries, begins)
+            begun[begins] = _who(adversaries, *begins)
         for number, one in enumerate(begun[begins]):
             beliefs = one.beliefs(seen)
             for row, answer, belief in zip(rows, seen, beliefs, strict=True):
@@ -311,12 +312,16 @@ def attack(
     )
 
 
-def _who(adversaries: Sequence[str | Adversary], setting: Setting) -> list[Adversary]:
-    """The adversaries of subjects who begin alike; those called by name have the public model."""
+def _who(adversaries: Sequence[str | Adversary], setting: Setting, origin: str | None = None) -> list[Adversary]:
+    """The adversaries of subjects who begin alike; those called by name have the public model.
+
+    Steps of their chains are counted from the ``origin`` of the subjects, where slots go by a clock.
+    """
     start = setting.options.start
-    return [
+    who = [
         one if isinstance(one, Adversary) else Adversary(one, one, setting.model, start=start) for one in adversaries
     ]
+    return [replace(one, chain=one.chain.counted_from(origin)) for one in who]
 
 
 def _stated(released: Any, statement: str | os.PathLike[str] | None) -> ReleaseStatement | None:
@@ -328,9 +333,11 @@ def _stated(released: Any, statement: str | os.PathLike[str] | None) -> ReleaseS
     return None if statement is None else read_statement(statement)
 
 
-def _seen(user: str, rows: list[int], file: ReleasedFile, replay: Replay, findings: Findings) -> list[Seen]:
+def _seen(
+    user: str, rows: list[int], file: ReleasedFile, replay: Replay, findings: Findings, origin: str
+) -> list[Seen]:
     history = file.answers(rows)
-    plans = replay.plans(user, history)
+    plans = replay.plans(user, history, origin)
     if plans is None:
         raise InvalidInput("released", findings.sentences[-1], "answers drawn under the plans of these choices")
     return [Seen(answer.t, answer.z, plan) for answer, plan in zip(history, plans, strict=True)]

@@ -14,7 +14,8 @@ from dphmm._kernels.hmm import pick, simulate
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import inference
-from dphmm.markov.hidden.baum_welch import Monitor, Priors, em
+from dphmm.markov.hidden.baum_welch import Counts, Monitor, Priors, csr, em, updated
+from dphmm.markov.hidden.labelled import labelled_counts
 from dphmm.markov.hidden.parameters import (
     ATTRIBUTES,
     Observations,
@@ -187,12 +188,25 @@ class CategoricalHMM(Estimator):
             raise AttributeError("privacy_: there is none before fit_private, or after fit")
         return event
 
-    def fit(self, X: Any, lengths: Any = None) -> CategoricalHMM:
-        """Learn from sequences by Baum-Welch, without privacy."""
+    def fit(self, X: Any, lengths: Any = None, *, states: Any = None) -> CategoricalHMM:
+        """Learn from sequences without privacy: by Baum-Welch, or by counting where ``states`` are known.
+
+        states : the hidden states, in the shape of X. Rows of a state that does not occur are even, or as they were set
+            where their letter is not in ``init_params``.
+
+        Examples
+        --------
+        >>> hmm = CategoricalHMM(2, n_features=2).fit([[0, 0, 1]], states=[[0, 0, 1]])
+        >>> hmm.transmat_.tolist(), hmm.emissionprob_.tolist()
+        ([[0.5, 0.5], [0.5, 0.5]], [[1.0, 0.0], [0.0, 1.0]])
+        """
         observed = observations(X, lengths, self._symbols())
         n_symbols = self._symbols() or self._kept_symbols(observed)
         self._check_size(n_symbols)
         learned, tol = letters(self.params, "params"), _tolerance(self.tol)
+        if states is not None:
+            self._learned(*self._counted(observed, states, lengths, n_symbols, learned))
+            return self
         n_iter, n_starts = whole(self.n_iter, "n_iter", 1), whole(self.n_starts, "n_starts", 1)
         kept = self._kept()
         random = random_generator(self.random_state)
@@ -290,6 +304,27 @@ class CategoricalHMM(Estimator):
     def get_stationary_distribution(self) -> FloatArray:
         """The distribution of states (S,) that a step leaves as it is."""
         return self.parameters.stationary
+
+    def _counted(
+        self, observed: Observations, states: Any, lengths: Any, n_symbols: int, learned: str
+    ) -> tuple[Parameters, Monitor]:
+        """The likeliest parameters of labelled sequences, and a monitor of no iteration."""
+        n = self._size()
+        labels = observations(states, lengths, n)
+        if not np.array_equal(labels.ends, observed.ends):
+            raise InvalidInput("states", "sequences of other lengths than those of X", "one state for each symbol")
+        kept = self._kept()
+        even = {"s": np.full(n, 1 / n), "t": np.full((n, n), 1 / n), "e": np.full((n, n_symbols), 1 / n_symbols)}
+        tables = {**even, **kept}
+        start = checked(tables["s"], tables["t"], tables["e"], n, n_symbols)
+        starts, moves, emissions = labelled_counts(labels.symbols, observed.symbols, observed.ends, n, n_symbols)
+        if start.is_sparse:
+            entries = start.compressed_rows
+            of_row = np.repeat(np.arange(n), np.diff(entries.indptr))
+            moves = csr(entries, moves[of_row, entries.indices], n)
+        counts = Counts(0.0, starts.astype(np.float64), moves, emissions.astype(np.float64))
+        priors = Priors(self.startprob_prior, self.transmat_prior, self.emissionprob_prior)
+        return updated(start, counts, learned, priors), Monitor(0.0, 0)
 
     def _kept(self) -> dict[str, Any]:
         """What the caller has set and `fit` starts from, by letter."""

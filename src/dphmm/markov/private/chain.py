@@ -40,10 +40,10 @@ def fit_chain(
     initial : "first", from how often each state begins a sequence, noised together with the transitions: the default
         where there is no ``step``, and then of the first step (the model's start is "at"); "occupancy", from the noisy
         transitions, the default with a step; "uniform".
-    smoothing : pseudo-count added to every pair of the mask after the noise.
-    projection : how negative counts go: "simplex" or "clamp".
+    slots : a matrix for each of the `Slots`, from one noisy table of (slot, from, to). Where slots go by a clock,
+        ``first_steps`` (k,) are the time bins since 1970 that sequences begin in.
     source : recorded in the provenance: public. Nothing else about the data is.
-    admit : told the event before the data are looked at; what it raises ends the fit (`dphmm.fit_once`).
+    admit : told the event before the data are looked at; what it raises ends the fit (`dphmm.storage.fit_once`).
 
     Returns the model and the event; raises InvalidInput for public options and for malformed sequences.
     """
@@ -106,10 +106,10 @@ def fit_counts(
     """Fit a model to exact counts with pure differential privacy, drawing the noise once.
 
     Under the same words it is the model that `fit_chain` learns from the sequences that were counted. Every call draws
-    anew and costs what its event says; a ledger keeps one answer for one name (`dphmm.fit_once`).
+    anew and costs what its event says; a ledger keeps one answer for one name (`dphmm.storage.fit_once`).
 
     counts : as `count_transitions` gives them.
-    epsilon, neighbours, admit, and as ``options`` mask, initial, smoothing, projection, bits, space, step, source :
+    epsilon, neighbours, admit, and as ``options`` mask, initial, bits, space, step, source :
         as in `fit_chain`.
 
     Returns the model and the event; raises InvalidInput for public options.

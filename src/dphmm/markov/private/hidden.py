@@ -5,8 +5,7 @@ The noise of each iteration is decided from public numbers; learning starts from
 
 The default method, "ngrams": the histogram of all V**o words of o symbols is published once, with noise in every cell.
 Everything after that, the starts, the stopping and the choice among several starts, is computed from the noisy
-histogram alone, by any number of EM steps: it has no other argument. A word seen anywhere in a long sequence begins in
-the chain's stationary distribution, so that is where EM lets it begin.
+histogram alone (`dphmm.markov.private.ngrams`).
 
 Proof: docs/proofs/learning.md.
 """
@@ -51,7 +50,9 @@ from dphmm.markov.private.iterations import (
     paper_last_not_private,
     paper_parts,
 )
-from dphmm.markov.private.release import PROJECTIONS, NoisyTable, nearest_counts, noise_for, release
+from dphmm.markov.private.labelled import count_labelled, learned_rows, open_cells
+from dphmm.markov.private.ngrams import check_cells, count_ngrams, likeliest, order_for
+from dphmm.markov.private.release import PROJECTIONS, noise_for, release
 from dphmm.markov.private.sensitivity import (
     Caps,
     Kept,
@@ -63,125 +64,12 @@ from dphmm.markov.private.sensitivity import (
     unit_of,
 )
 from dphmm.samplers.entropy import default_bits, is_secure
-from dphmm.types import Bits, Exact, FloatArray, IntArray
-
-#: Most cells V**o that are noised and held.
-MOST_CELLS = 2**22
-#: Share of every row that is spread evenly over what was possible at the start, at the end.
-FLOOR = 1e-6
-#: A word less likely than this is passed over: its count divided by its chance could be beyond floats.
-_LEAST_CHANCE = 1e-280
-
-
-@dataclass(frozen=True)
-class Climb:
-    """What EM did: the log-likelihood of the noisy histogram before each step, and whether it settled."""
-
-    parameters: Parameters
-    history: tuple[float, ...]
-    converged: bool
-
-
-def check_cells(n_symbols: int, order: int) -> None:
-    """Refuse, from public numbers, a histogram that is too large."""
-    if n_symbols**order > MOST_CELLS:
-        raise InvalidInput(
-            "order", order, f"an order with at most {MOST_CELLS} cells: {n_symbols} symbols make {n_symbols}**{order}"
-        )
-
-
-def count_ngrams(kept: Kept, n_symbols: int, order: int) -> IntArray:
-    """How often each word of ``order`` symbols occurs inside a sequence: (V**order,), the last symbol fastest."""
-    n_words = max(len(kept.symbols) - order + 1, 0)
-    words = np.zeros(n_words, dtype=np.int64)
-    for place in range(order):
-        words = words * n_symbols + kept.symbols[place : place + n_words]
-    inside = np.ones(n_words, dtype=np.bool_)
-    # A word that begins in the last order - 1 places of a sequence reaches into the next one.
-    for back in range(1, order):
-        late = kept.bounds[1:] - back
-        inside[late[(late >= 0) & (late < n_words)]] = False
-    return np.bincount(words[inside], minlength=n_symbols**order).astype(np.int64)
-
-
-def weights_of(table: NoisyTable, n_symbols: int, order: int, projection: str) -> FloatArray:
-    """The noisy histogram without negative counts, (V,)·order; all zeros if there is no mass above the noise."""
-    shape = (n_symbols,) * order
-    whole = np.array([0, len(table.values)])
-    counts = nearest_counts(table.values, whole, projection)
-    return counts.reshape(shape)
-
-
-def climb(weights: FloatArray, start: Parameters, letters: str, n_iter: int, tol: float) -> Climb:
-    """EM on weighted words from one start; letters left out ("t", "e") stay as they are.
-
-    Stops when a step gains less than ``tol`` per word; all of it is post-processing of ``weights``.
-    """
-    total = float(weights.sum())
-    parameters = _at_rest(start.transition, start.emission)
-    history: list[float] = []
-    if total <= 0.0:
-        return Climb(parameters, (), False)
-    for _ in range(n_iter):
-        loglik, moves, emissions = expected(weights, parameters)
-        history.append(loglik)
-        if len(history) > 1 and history[-1] - history[-2] < tol * total:
-            return Climb(parameters, tuple(history), True)
-        transition = _rows(moves, parameters.transition) if "t" in letters else parameters.transition
-        emission = _rows(emissions, parameters.emission) if "e" in letters else parameters.emission
-        parameters = _at_rest(transition, emission)
-    return Climb(parameters, tuple(history), False)
-
-
-def expected(weights: FloatArray, parameters: Parameters) -> tuple[float, FloatArray, FloatArray]:
-    """(log-likelihood, expected transitions (S, S), expected emissions (S, V)) of weighted words, all at once.
-
-    forward[t] (V**t, S) has a row for each word of t symbols, backward[t] for what follows the t-th symbol.
-    """
-    order, v = weights.ndim, weights.shape[0]
-    initial, transition, emission = parameters.initial, parameters.transition, parameters.emission
-    n = len(initial)
-    forward = [emission.T * initial]
-    backward = [np.ones((1, n))]
-    for _ in range(order - 1):
-        forward.append(((forward[-1] @ transition)[:, None, :] * emission.T[None]).reshape(-1, n))
-        seen = emission.T[:, None, :] * backward[-1][None]
-        backward.append(seen.reshape(-1, n) @ transition.T)
-    chance = forward[-1].sum(axis=1)
-    heavy = weights.ravel() > 0.0
-    possible = heavy & (chance > _LEAST_CHANCE)
-    loglik = float(np.dot(weights.ravel()[possible], np.log(chance[possible])))
-    ratio = np.zeros(v**order)
-    ratio[possible] = weights.ravel()[possible] / chance[possible]
-    moves, emissions = np.zeros((n, n)), np.zeros((v, n))
-    for t in range(order):
-        before, after = forward[t], backward[order - 1 - t]
-        here = before * (ratio.reshape(len(before), len(after)) @ after)
-        emissions += here.reshape(-1, v, n).sum(axis=0)
-        if t + 1 < order:
-            follows = emission.T[:, None, :] * backward[order - 2 - t][None]
-            moves += before.T @ (ratio.reshape(len(before), -1) @ follows.reshape(-1, n))
-    return loglik, moves * transition, emissions.T
-
-
-def _at_rest(transition: FloatArray, emission: FloatArray) -> Parameters:
-    """The parameters that begin in their stationary distribution."""
-    unstarted = Parameters(np.full(len(transition), 1.0 / len(transition)), transition, emission)
-    return Parameters(unstarted.stationary, transition, emission)
-
-
-def _rows(counts: FloatArray, before: FloatArray) -> FloatArray:
-    """Rows that sum to 1; a row without counts stays. A little of every possible entry is kept."""
-    totals = counts.sum(axis=1, keepdims=True)
-    rows = np.where(totals > 0.0, counts / np.where(totals > 0.0, totals, 1.0), before)
-    possible = before > 0.0
-    return np.asarray((1.0 - FLOOR) * rows + FLOOR * possible / possible.sum(axis=1, keepdims=True))
-
+from dphmm.types import Bits, Exact
 
 Event = LearningEvent | NotPrivateEvent
 N_STARTS = 10
 N_ITER = 200
-TOL = 1e-6
+TOL = 1e-4
 
 
 class Outcome(NamedTuple):
@@ -203,6 +91,7 @@ class Settings:
     noise: str
     projection: str
     order: int | None
+    about: int | None
     iterations: int | None
     shares: tuple[Any, ...] | None
     n_starts: int
@@ -227,12 +116,14 @@ def fit_private(
     *,
     epsilon: Exact,
     max_length: int,
+    states: Any = None,
     delta: Exact = 0,
     method: str = "ngrams",
     neighbours: str = "add-remove",
     owners: Any = None,
     max_sequences: int = 1,
     order: int | None = None,
+    about: int | None = None,
     iterations: int | None = None,
     noise: str = "laplace",
     budgets: Iterable[Any] | None = None,
@@ -254,15 +145,19 @@ def fit_private(
         length, even 0) of sequences. A list of lists is always a list of sequences.
     epsilon, delta : the whole budget; delta only for Gaussian noise.
     max_length : each sequence is cut to its first positions.
-    method : "ngrams", one noisy histogram of words, then EM on it;
+    states : the hidden states, in the shape of X, where they are known: then counts are published, by no ``method``.
+    method : "ngrams", one noisy histogram of words, then the most probable model given it and the public start;
         "every-iteration", a fixed number of iterations on noisy expected counts;
         "paper-every-iteration", the paper's, with its nominal epsilon (``privacy_`` has the true total);
         "paper-last-iteration-not-private", the paper's other experiment, which is NOT PRIVATE.
     neighbours, owners, max_sequences : as in ``MarkovModel.fit_private``.
-    order : length of the words; by default the shortest whose histogram has as many free cells as the model has.
+    order : length of the words; by default the shortest whose histogram has as many free cells as the model has, or
+        with ``about`` the longest whose cells hold enough people.
+    about : how many people there are, on the owner's word; never counted.
     iterations, noise, budgets : their number, "laplace" or "gaussian", and the share of each (rising by default).
-    n_starts, n_iter, tol : of EM on the noisy histogram, where they cost nothing.
-    admit : told the event before the data are read; what it raises ends the fit (`dphmm.fit_once`).
+    n_starts, n_iter, tol : of the climbs on the noisy histogram, where they cost nothing; more than one start is
+        tried only where something is drawn.
+    admit : told the event before the data are read; what it raises ends the fit (`dphmm.storage.fit_once`).
 
     Raises InvalidInput for public options and for malformed sequences.
     """
@@ -276,6 +171,7 @@ def fit_private(
         noise=one_of(noise, NOISES, "noise"),
         projection=one_of(projection, PROJECTIONS, "projection"),
         order=order,
+        about=None if about is None else whole(about, "about", 1),
         iterations=iterations,
         shares=None if budgets is None else tuple(budgets),
         n_starts=whole(n_starts, "n_starts", 1, 10_000),
@@ -285,10 +181,16 @@ def fit_private(
         unit=unit_of(owners),
     )
     _only_for(method, settings)
-    event, prepared = METHODS[method](hmm, settings)
+    if states is not None and (method, order, about) != ("ngrams", None, None):
+        raise InvalidInput("states", "known states", f"none for {method}, order or about: known states are counted")
+
+    def read(given: Any, n: int, field: str) -> Kept:
+        return kept_records(split_sequences(given, lengths), n, caps, owners, field)
+
+    event, prepared = METHODS[method](hmm, settings) if states is None else _labelled(hmm, settings, read, states)
     if admit is not None:
         admit(event)
-    outcome = prepared(lambda n_symbols: kept_records(split_sequences(X, lengths), n_symbols, caps, owners, "X"))
+    outcome = prepared(lambda n_symbols: read(X, n_symbols, "X"))
     _assign(hmm, outcome)
     return hmm
 
@@ -300,7 +202,10 @@ Fit = Callable[[Callable[[int], Kept]], Outcome]
 def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     starts = public_starts(hmm, settings.n_starts)
     n, v = starts[0].emission.shape
-    order = _order(n, v, settings.caps.max_length) if settings.order is None else whole(settings.order, "order", 2, 10)
+    if settings.order is None:
+        order = order_for(n, v, settings.caps.max_length, float(settings.epsilon), settings.about)
+    else:
+        order = whole(settings.order, "order", 2, 10)
     check_cells(v, order)
     size = sensitivity.l1(sensitivity.ngrams(settings.caps, order), settings.caps)
     part = noise_for(f"{order}-grams", "laplace", size, settings.epsilon)
@@ -308,11 +213,38 @@ def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
 
     def fit(read: Callable[[int], Kept]) -> Outcome:
         table = release(count_ngrams(read(v), v, order), part, 0, settings.bits)
-        weights = weights_of(table, v, order, settings.projection)
-        climbs = [climb(weights, start, settings.letters, settings.n_iter, settings.tol) for start in starts]
-        best = max(climbs, key=lambda climb: climb.history[-1] if climb.history else -np.inf)
-        monitor = Monitor(settings.tol, settings.n_iter, history=list(best.history))
-        return Outcome(_with_start(best.parameters, starts[0], settings.letters), event, monitor)
+        public = "".join(letter for letter in "ste" if letter not in hmm.init_params)
+        climbs = [
+            likeliest(
+                table.values,
+                start,
+                public,
+                settings.letters,
+                order,
+                float(part.scale),
+                settings.n_iter,
+                settings.tol,
+            )
+            for start in starts
+        ]
+        best = max(climbs, key=lambda climb: climb.history[-1])
+        return Outcome(best.parameters, event, Monitor(settings.tol, settings.n_iter, history=best.history))
+
+    return event, fit
+
+
+def _labelled(hmm: Any, settings: Settings, read: Callable[[Any, int, str], Kept], states: Any) -> tuple[Event, Fit]:
+    (start,) = public_starts(hmm, 1)
+    n, v = start.emission.shape
+    cells = open_cells(start, settings.letters)
+    size = sensitivity.l1(expected_counts(settings.caps, settings.letters), settings.caps)
+    part = noise_for("counts of known states", "laplace", size, settings.epsilon)
+    event = settings.event((part,))
+
+    def fit(read_symbols: Callable[[int], Kept]) -> Outcome:
+        exact = count_labelled(read(states, n, "states"), read_symbols(v), n, v)
+        table = release(exact[cells], part, 0, settings.bits)
+        return Outcome(learned_rows(table.values, cells, start, float(part.scale)), event)
 
     return event, fit
 
@@ -376,30 +308,20 @@ METHODS: dict[str, Callable[[Any, Settings], tuple[Event, Fit]]] = {
 }
 
 
-def _with_start(learned: Parameters, start: Parameters, letters: str) -> Parameters:
-    """Words tell where the chain is on average; a frozen initial distribution stays as it was."""
-    return learned if "s" in letters else Parameters(start.initial, learned.transition, learned.emission)
-
-
 def _only_for(method: str, settings: Settings) -> None:
     """Refuse options that the method would not heed."""
     if settings.order is not None and method != "ngrams":
         raise InvalidInput("order", settings.order, f"none for {method}")
+    if settings.about is not None and method != "ngrams":
+        raise InvalidInput("about", settings.about, f"none for {method}")
     if settings.iterations is not None and method == "ngrams":
-        raise InvalidInput("iterations", settings.iterations, "none for ngrams: n_iter is for EM on the histogram")
+        raise InvalidInput("iterations", settings.iterations, "none for ngrams: n_iter is for climbs on the histogram")
     if settings.shares is not None and method != "every-iteration":
         raise InvalidInput("budgets", "shares", f"none for {method}")
     if settings.noise != "laplace" and method != "every-iteration":
         raise InvalidInput("noise", settings.noise, f"laplace for {method}")
     if settings.noise == "laplace" and settings.delta != 0:
         raise InvalidInput("delta", settings.delta, "0: Laplace noise needs none")
-
-
-def _order(n_states: int, n_symbols: int, max_length: int) -> int:
-    """The least order, 2 to 4, whose stationary histogram has as many free cells as the model has parameters."""
-    free = n_states * (n_states - 1) + n_states * (n_symbols - 1)
-    enough = next((o for o in (2, 3) if n_symbols ** (o - 1) * (n_symbols - 1) >= free), 4)
-    return max(2, min(enough, max_length))
 
 
 def _letters(params: object) -> str:

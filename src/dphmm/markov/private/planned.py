@@ -15,23 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from dphmm._checks import exact_epsilon, finite_number, one_of, whole
+from dphmm._checks import exact_epsilon, one_of, whole
 from dphmm.accounting.event import LearningEvent, described
 from dphmm.errors import InvalidInput
-from dphmm.markov.estimate import ALL_PAIRS_STATES, lattice_neighbours, pseudo_count
+from dphmm.markov.estimate import ALL_PAIRS_STATES, lattice_neighbours
 from dphmm.markov.private import sensitivity
-from dphmm.markov.private.release import (
-    PROJECTIONS,
-    NoisyTable,
-    nearest_counts,
-    noise_for,
-    probabilities,
-    release,
-    row_totals,
-    uniform_rows,
-)
+from dphmm.markov.private.noisy_table import ESTIMATOR, rates_of
+from dphmm.markov.private.release import noise_for, release
 from dphmm.markov.private.sensitivity import Caps, kept_records, unit_of
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of
+from dphmm.markov.slots import Slots
+from dphmm.markov.slotted import described as described_slots
 from dphmm.markov.stochastic import ModelParts, beginning, check_space, checked_step, with_data
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.types import Bits, Exact, FloatArray, IntArray
@@ -50,6 +44,7 @@ def learn(
     owners: Any = None,
     max_sequences: int = 1,
     admit: Callable[[LearningEvent], None] | None = None,
+    first_steps: Any = None,
     **options: Any,
 ) -> tuple[ModelParts, LearningEvent]:
     """What `dphmm.markov.private.fit_chain` makes a model from; parameters as there."""
@@ -59,7 +54,8 @@ def learn(
     if admit is not None:
         admit(planned.event)
     kept = kept_records(sequences, planned.n_states, caps, owners)
-    return planned.learned(counts_of(kept, planned.n_states, caps, planned.event.unit)), planned.event
+    by_slot = planned.slots, first_steps, planned.step
+    return planned.learned(counts_of(kept, planned.n_states, caps, planned.event.unit, *by_slot)), planned.event
 
 
 class PlannedFit:
@@ -79,20 +75,17 @@ class PlannedFit:
         *,
         mask: Any = None,
         initial: str | None = None,
-        smoothing: float = 1.0,
-        projection: str = "simplex",
         bits: Bits | None = None,
         space: StateSpace | None = None,
         step: int | None = None,
         source: str | None = None,
+        slots: Slots | None = None,
     ) -> None:
         n = self.n_states = whole(n_states, "n_states", 2, 2**31 - 1)
         total = exact_epsilon(epsilon)
         initial, self._start = beginning(initial, step)
         #: Counts of first states are published too, for which the noise is larger.
         self._first = initial == "first"
-        one_of(projection, PROJECTIONS, "projection")
-        pseudo = pseudo_count(finite_number(smoothing, "smoothing"), smoothing)
         self._pairs = _pairs(mask, n, space)
         words = default_bits(bits)
         size = sensitivity.l1(sensitivity.transitions(caps, first=self._first), caps)
@@ -101,17 +94,21 @@ class PlannedFit:
         self.event = LearningEvent((part,), *caps_of_event, unit=unit)
         check_space(space, n)
         self._parts, self._bits = [part], words
-        self._options = (initial, pseudo, projection)
-        self._space, self._step = space, checked_step(step)
+        self._initial = initial
+        self._space, self.step = space, checked_step(step)
+        #: With a single slot there is one matrix.
+        self.slots = slots if slots is not None and slots.n > 1 else None
+        if self.slots is not None and self.slots.by_clock and self.step is None:
+            raise InvalidInput("step", "none", "seconds between two steps: slots go by the clock")
         self._provenance = {
             "method": "noisy counts",
             "private": self.event.secure,
             "privacy": described(self.event),
             "mask": _named(mask),
             "initial": initial,
-            "smoothing": pseudo,
-            "projection": projection,
+            "estimator": ESTIMATOR,
             "source": source,
+            **described_slots(self.slots),
         }
 
     @property
@@ -119,7 +116,9 @@ class PlannedFit:
         """What is public about the fit and is not in the event: another value is another fit. For JSON."""
         told = {name: value for name, value in self._provenance.items() if name not in ("private", "privacy")}
         moves = b"".join(np.asarray(part, dtype="<i8").tobytes() for part in (self._pairs.indptr, self._pairs.indices))
-        return {**told, "n_states": self.n_states, "step": self._step, "pairs": sha256(moves).hexdigest()}
+        if self.slots is not None:
+            moves += self.slots.digest
+        return {**told, "n_states": self.n_states, "step": self.step, "pairs": sha256(moves).hexdigest()}
 
     def learned(self, counts: TransitionCounts) -> ModelParts:
         """What the model of these counts is made from: the noise is drawn now, and no second time.
@@ -130,15 +129,20 @@ class PlannedFit:
         if not self._parts:
             raise RuntimeError("the noise of this fit has been drawn")
         part, pairs = self._parts.pop(), self._pairs
-        exact = masked(counts, pairs, self._first)
+        several = 1 if self.slots is None else self.slots.n
+        exact = masked(counts, pairs if several == 1 else sparse.vstack([pairs] * several, "csr"), self._first)
         table = release(exact, part, 0, self._bits)
-        initial, transition = _made(table, pairs, *self._options)
-        return ModelParts(initial, transition, self._space, self._step, self._provenance, start=self._start)
+        if self.slots is not None:
+            initial, moves = _made_by_slots(table.values, pairs, self._initial, float(part.scale), several)
+            facts = self._space, self.step, self._provenance
+            return ModelParts(initial, moves, *facts, start=self._start, slots=self.slots)
+        initial, transition = _made(table.values, pairs, self._initial, float(part.scale))
+        return ModelParts(initial, transition, self._space, self.step, self._provenance, start=self._start)
 
     def _check(self, counts: TransitionCounts) -> None:
         event = self.event
-        wanted = (self.n_states, event.max_length, event.max_sequences, event.unit)
-        if (counts.n_states, counts.max_length, counts.max_sequences, counts.unit) != wanted:
+        wanted = (self.n_states, event.max_length, event.max_sequences, event.unit, self.slots)
+        if (counts.n_states, counts.max_length, counts.max_sequences, counts.unit, counts.slots) != wanted:
             expected = "counts of the states, caps and records that the noise is for"
             raise InvalidInput("counts", "those of another setting", expected)
 
@@ -147,11 +151,14 @@ class PlannedFit:
 
 
 def masked(counts: TransitionCounts, pairs: Any, first: bool) -> IntArray:
-    """The counts in the order of the mask; then, if asked for, how often each state comes first."""
-    n, seen = pairs.shape[0], counts.transitions
-    found, known = (np.repeat(np.arange(n), np.diff(m.indptr)) * n + m.indices for m in (seen, pairs))
+    """The counts in the order of the mask; then, if asked for, how often each state comes first.
+
+    Of counts by slots the mask (K N, N) is that of each slot, one below another.
+    """
+    (rows, n), seen = pairs.shape, counts.transitions
+    found, known = (np.repeat(np.arange(rows), np.diff(m.indptr)) * n + m.indices for m in (seen, pairs))
     exact = np.zeros(len(known), dtype=np.int64)
-    if len(known) == n * n:
+    if len(known) == rows * n:
         exact[found] = seen.data
     else:
         place = np.minimum(np.searchsorted(known, found), len(known) - 1)
@@ -160,21 +167,39 @@ def masked(counts: TransitionCounts, pairs: Any, first: bool) -> IntArray:
     return np.concatenate([exact, counts.starts]) if first else exact
 
 
-def _made(table: NoisyTable, pairs: Any, initial: str, smoothing: float, projection: str) -> tuple[FloatArray, Any]:
+def _made(values: FloatArray, pairs: Any, initial: str, scale: float) -> tuple[FloatArray, Any]:
     """(initial, transition) from what was published."""
     n, moves = pairs.shape[0], pairs.nnz
-    counts = nearest_counts(table.values[:moves], pairs.indptr, projection)
-    even = uniform_rows(pairs.indptr)
-    pseudo = counts + smoothing
-    transition = with_data(pairs, probabilities(pseudo, pairs.indptr, even))
+    rows, columns = np.repeat(np.arange(n), np.diff(pairs.indptr)), pairs.indices.astype(np.int64)
+    if initial == "first":
+        rows, columns = np.append(rows, np.full(n, n)), np.append(columns, np.arange(n))
+    (rates,) = rates_of(values[None], rows, columns, n, scale)
+    leaving = np.bincount(rows[:moves], weights=rates[:moves], minlength=n)
     if initial == "uniform":
         weights = np.ones(n)
     elif initial == "first":
-        row = np.array([0, n])
-        weights = nearest_counts(table.values[moves:], row, projection) + smoothing
+        weights = rates[moves:]
     else:
-        weights = row_totals(pseudo, pairs.indptr) + np.bincount(pairs.indices, weights=pseudo, minlength=n)
-    return probabilities(weights, np.array([0, n]), np.full(n, 1.0 / n)), transition
+        weights = leaving + np.bincount(columns, weights=rates, minlength=n)
+    return weights / weights.sum(), with_data(pairs, rates[:moves] / leaving[rows[:moves]])
+
+
+def _made_by_slots(
+    values: FloatArray, pairs: Any, initial: str, scale: float, several: int
+) -> tuple[FloatArray, list[Any]]:
+    """(initial, the matrix of each slot) from what was published: each slot is drawn towards the others."""
+    n, moves = pairs.shape[0], several * pairs.nnz
+    rows, columns = np.repeat(np.arange(n), np.diff(pairs.indptr)), pairs.indices.astype(np.int64)
+    tables = rates_of(values[:moves].reshape(several, -1), rows, columns, n, scale)
+    matrices = [with_data(pairs, rates / np.bincount(rows, weights=rates, minlength=n)[rows]) for rates in tables]
+    if initial == "uniform":
+        weights = np.ones(n)
+    elif initial == "first":
+        (weights,) = rates_of(values[moves:][None], np.full(n, n), np.arange(n), n, scale)
+    else:
+        together = tables.sum(axis=0)
+        weights = np.bincount(np.append(rows, columns), weights=np.tile(together, 2), minlength=n)
+    return weights / weights.sum(), matrices
 
 
 def _pairs(mask: Any, n: int, space: Any) -> Any:

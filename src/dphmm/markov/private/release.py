@@ -127,11 +127,5 @@ def probabilities(
     return (1.0 - floor) * mixed + floor / np.repeat(np.maximum(sizes, 1), sizes)
 
 
-def uniform_rows(indptr: NDArray[np.integer]) -> FloatArray:
-    """Every row even."""
-    sizes = np.diff(indptr)
-    return np.asarray(1.0 / np.repeat(np.maximum(sizes, 1), sizes))
-
-
 def _rows(indptr: NDArray[np.integer]) -> IntArray:
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))

@@ -87,11 +87,13 @@ def _records(caps: Caps) -> int:
 class Kept:
     """The kept positions (m,), one sequence after another; sequence k is ``symbols[bounds[k]:bounds[k + 1]]``.
 
-    ``n_records`` owners have a sequence. Not public: not even how many there are.
+    ``which`` (k,) are the numbers of the kept sequences among those that were given. ``n_records`` owners have a
+    sequence. Not public: not even how many there are.
     """
 
     symbols: IntArray
     bounds: IntArray
+    which: IntArray
     n_records: int = 0
 
     def __repr__(self) -> str:
@@ -118,14 +120,15 @@ def kept_records(sequences: Iterable[Any], n: int, caps: Caps, owners: Any = Non
     )
     if isinstance(given, list) and not given:
         _kept_of_owners(owners, 0, caps)
-        return Kept(np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
+        none = np.empty(0, dtype=np.int64)
+        return Kept(none, np.zeros(1, dtype=np.int64), none)
     flat = flatten(given, n, field)
     ends = np.append(flat.starts[1:], len(flat.states))
     chosen, n_records = _kept_of_owners(owners, flat.n_sequences, caps)
     lengths = np.where(chosen, np.minimum(ends - flat.starts, caps.max_length), 0)
     inside = np.arange(len(flat.states)) - np.repeat(flat.starts, ends - flat.starts)
     symbols = flat.states[inside < np.repeat(lengths, ends - flat.starts)]
-    return Kept(symbols, np.concatenate([[0], np.cumsum(lengths[chosen])]), n_records)
+    return Kept(symbols, np.concatenate([[0], np.cumsum(lengths[chosen])]), np.flatnonzero(chosen), n_records)
 
 
 def _kept_of_owners(owners: Any, n: int, caps: Caps) -> tuple[BoolArray, int]:

@@ -21,6 +21,8 @@ from scipy import sparse
 from dphmm._checks import whole
 from dphmm.markov.estimate import ALL_PAIRS_STATES
 from dphmm.markov.private.sensitivity import Caps, Kept, kept_records, unit_of
+from dphmm.markov.slots import Slots
+from dphmm.markov.slotted import steps_of
 from dphmm.types import BoolArray, IntArray
 
 #: Up to this many pairs of states a table of all of them is counted; above, the pairs that occur are sorted.
@@ -34,12 +36,13 @@ class TransitionCounts:
     """Exact counts of capped records: private. Neither ``repr`` nor a pickle shows anything of them.
 
     n_states, max_length, max_sequences, unit : public. A record is all sequences of one "owner", or one "sequence".
-    transitions : csr_array (N, N) int64, how often state j follows state i.
+    transitions : csr_array (N, N) int64, how often state j follows state i. With ``slots``, which are public, the
+        tables of all slots (K N, N), one below another: a move is in that of the step it leaves.
     starts : (N,) int64, how often each state begins a kept sequence.
     n_owners : how many records there are.
     left_out : how many rows count nowhere, because nobody owns them or they are at no step or in no state.
 
-    The last four are for the data owner alone.
+    All but these and the slots are for the data owner alone.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class TransitionCounts:
     starts: IntArray
     n_owners: int
     left_out: int = 0
+    slots: Slots | None = None
 
     def __repr__(self) -> str:
         return "TransitionCounts(...)"
@@ -85,24 +89,41 @@ def count_transitions(
     return counts_of(kept_records(sequences, n, caps, owners), n, caps, unit_of(owners))
 
 
-def counts_of(kept: Kept, n: int, caps: Caps, unit: str) -> TransitionCounts:
-    """The counts of capped records of states 0..n-1."""
+def counts_of(
+    kept: Kept,
+    n: int,
+    caps: Caps,
+    unit: str,
+    slots: Slots | None = None,
+    first_steps: Any = None,
+    step: int | None = None,
+) -> TransitionCounts:
+    """The counts of capped records of states 0..n-1; with slots by them, of steps of so many seconds.
+
+    ``first_steps``: of all sequences that were given, the number of the first step. The slot of a move follows from the
+    steps of its own sequence and from public data. Times that no slot has are those of the nearest time that has one.
+    """
     inside = np.ones(max(len(kept.symbols) - 1, 0), dtype=np.bool_)
     inside[kept.bounds[1:-1] - 1] = False
-    totals = KeyTotals(n * n)
-    totals.add((kept.symbols[:-1] * n + kept.symbols[1:])[inside])
+    several, rows = 1, kept.symbols
+    if slots is not None:
+        several, firsts = slots.n, np.asarray([] if first_steps is None else first_steps)
+        firsts = firsts[kept.which] if len(firsts) > kept.which.max(initial=-1) else firsts
+        steps = steps_of(firsts, kept.bounds[:-1], len(kept.symbols), slots)
+        rows = rows + n * slots.of_steps(slots.within(steps, step), step)
+    totals = KeyTotals(several * n * n)
+    totals.add((rows[:-1] * n + kept.symbols[1:])[inside])
     starts = np.bincount(kept.symbols[kept.bounds[:-1]], minlength=n).astype(np.int64)
-    pairs, counts = totals.found()
-    return TransitionCounts(
-        n, caps.max_length, caps.max_sequences, unit, transitions_of(pairs, counts, n), starts, kept.n_records
-    )
+    transitions = transitions_of(*totals.found(), n, several)
+    public = n, caps.max_length, caps.max_sequences, unit
+    return TransitionCounts(*public, transitions, starts, kept.n_records, slots=slots)
 
 
-def transitions_of(pairs: IntArray, counts: IntArray, n: int) -> Any:
-    """``counts`` (k,) of the increasing pairs ``from * n + to`` (k,), as a csr_array (n, n)."""
+def transitions_of(pairs: IntArray, counts: IntArray, n: int, several: int = 1) -> Any:
+    """``counts`` (k,) of the increasing pairs ``from * n + to`` (k,), as a csr_array (n, n), or of several (K n, n)."""
     rows, columns = np.divmod(pairs, n)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
-    return sparse.csr_array((counts, columns, indptr), shape=(n, n))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=several * n))])
+    return sparse.csr_array((counts, columns, indptr), shape=(several * n, n))
 
 
 class KeyTotals:

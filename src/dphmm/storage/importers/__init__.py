@@ -8,6 +8,7 @@ from typing import Any
 
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
+from dphmm.storage.importers.events import import_events
 from dphmm.storage.importers.google import GOOGLE
 from dphmm.storage.importers.imported import Imported, Importer, ImportReport
 from dphmm.storage.importers.intervals import import_intervals
@@ -25,6 +26,7 @@ from dphmm.storage.layouts import Progress
 DOCUMENTS = {"jsonl": JSONL, "xes": XES, "kml": KML, "google": GOOGLE, "owntracks": OWNTRACKS}
 IMPORTERS: dict[str, Importer] = {
     "csv": import_csv,
+    "events": import_events,
     "geo": import_geo,
     "intervals": import_intervals,
     "sequences": import_sequences,
@@ -42,8 +44,8 @@ def import_trajectories(
     Parameters
     ----------
     source : a file; of most formats also a folder or an archive of files.
-    format : csv (any rows), jsonl, geo (points), kml, xes (event logs), intervals, trips, sequences, google, owntracks,
-        or a published set such as geolife or cabspotting.
+    format : csv (any rows), events (cases of event logs), jsonl, geo (points), kml, xes (event logs), intervals, trips,
+        sequences, google, owntracks, or a published set such as geolife or cabspotting.
     options : those of the command, with underscores: user_column, time_format, delimiter, user, user_from, step, ...
 
     Returns
@@ -63,7 +65,7 @@ def import_trajectories(
     ...     path = pathlib.Path(folder, "rows.txt")
     ...     _ = path.write_text("52.5 13.4 1700000000\\n52.6 13.4 1700000600\\n")
     ...     how = {"names": "lat,lon,t", "delimiter": "space", "user": "ann", "time_format": "unix-s"}
-    ...     found = dphmm.import_trajectories(path, **how)
+    ...     found = dphmm.storage.import_trajectories(path, **how)
     >>> found.trajectories
     Trajectories(rows=2, users=1, columns=user, time, lat, lon)
 

@@ -1,7 +1,7 @@
 """The tables of a ledger file, records as rows and back, and the checks that a file is a whole ledger.
 
-meta         format, maker, epoch, features that a program must know to use the file, rule of spelling and version of
-             Unicode, delta and cap of publications
+meta         format, id, maker, epoch, features that a program must know to use the file, rule of spelling and version
+             of Unicode, delta and cap of publications
 document     public texts, each once: options of sessions, descriptions of plans
 account      one person: key, first spelling, totals over all queries, a version that every stored fact raises, caps and
              a promise that stay
@@ -23,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import secrets
 import sqlite3
 import zlib
 from collections import defaultdict
@@ -461,7 +462,7 @@ def create(connection: sqlite3.Connection, spelling: str = "same") -> None:
     for statement in _STATEMENTS.values():
         connection.execute(statement)
     facts = [("format", str(FORMAT)), ("created_by", _this_version()), ("epoch", "0"), ("features", "")]
-    facts += [("spelling", spelling), ("unicode", UNICODE)]
+    facts += [("spelling", spelling), ("unicode", UNICODE), ("id", secrets.token_hex(16))]
     connection.executemany("INSERT INTO meta VALUES (?, ?)", facts)
 
 
@@ -490,8 +491,10 @@ def check_tables(connection: sqlite3.Connection, path: Path) -> None:
     if (
         facts.get("spelling") not in SPELLINGS
         or re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4}){2}", str(facts.get("unicode"))) is None
+        or re.fullmatch(r"[0-9a-f]{32}", str(facts.get("id"))) is None
     ):
-        raise InvalidInput("ledger", str(path), "an undamaged ledger (how it compares names): restore its latest copy")
+        expected = "an undamaged ledger (its id, how it compares names): restore its latest copy"
+        raise InvalidInput("ledger", str(path), expected)
     # A trigger or an altered table could make the account say less than was released.
     if found != _STATEMENTS:
         raise InvalidInput("ledger", str(path), "the tables as dphmm made them; others were added or changed")

@@ -116,17 +116,30 @@ def stored_spelling(path: str | os.PathLike[str]) -> str | None:
 
     Raises InvalidInput as `open_ledger`.
     """
+    with opened_if_made(path) as ledger:
+        return None if ledger is None else ledger.spelling
+
+
+@contextmanager
+def opened_if_made(path: str | os.PathLike[str], spelling: str | None = None) -> Iterator[SqliteLedger | None]:
+    """A ledger file to read; None where there is none yet, as after an interrupt while it was made.
+
+    Raises InvalidInput as `open_ledger`.
+    """
     file = Path(path).absolute()
     if not file.is_file():
-        return None
+        yield None
+        return
     try:
         with closing(connect_reading(file, 30.0)) as connection:
-            if is_empty(connection):
-                return None
+            empty = is_empty(connection)
     except sqlite3.Error as error:
         raise explained(error, file) from error
-    with open_ledger(path, read_only=True) as ledger:
-        return ledger.spelling
+    if empty:
+        yield None
+        return
+    with open_ledger(path, read_only=True, spelling=spelling) as ledger:
+        yield ledger
 
 
 class SqliteLedger:
@@ -173,7 +186,9 @@ class SqliteLedger:
             connection = self._writer()
             prepare(connection, self.path, spelling or "same")
             use_wal(connection, self.path, self._timeout)
-        meta = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('spelling', 'unicode')"))
+        meta = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('id', 'spelling', 'unicode')"))
+        #: The same of every copy of the file; tells nothing of what is in it.
+        self.id = str(meta["id"])
         self.spelling = str(meta["spelling"])
         self._key_of = key_by(self.spelling)
         if spelling not in (None, self.spelling):

@@ -32,6 +32,7 @@ from dphmm.reconstruction.flows import flows as flows_of
 from dphmm.reconstruction.linear import Seen, interval
 from dphmm.reconstruction.regions import Regions, checked_regions, default_regions
 from dphmm.reconstruction.shares import NOTHING, LinearEstimates, Share, Told, each_share, flow_shares, region_shares
+from dphmm.session.believing import believed_model
 from dphmm.session.options import PlanChoices, ReleaseChoices
 from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states
 from dphmm.states.space import StateSpace
@@ -160,6 +161,7 @@ def population(
     schedule: str | None = None,
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
+    believe: MarkovModel | None = None,
     progress: bool | Progress = True,
     **choices: Unpack[PlanChoices],
 ) -> Population:
@@ -178,6 +180,8 @@ def population(
     per : "all", "day" or "hour-of-day" of a clock with the offset ``zone`` from UTC.
     schedule : "planned" where the steps that were asked are public, "paced" where earlier answers chose them. Without
         it a table with rows that were not asked is taken to be paced.
+    believe : another model of the same states, from which the likeliest density and flows start. The linear estimates
+        keep the guess of ``model``: one that hangs on the answers would make them biased.
     progress : show a bar on a terminal, or call (done, total).
 
     Returns
@@ -198,7 +202,7 @@ def population(
     >>> policy = dphmm.policy.complete(3)
     >>> plan = dphmm.ReleaseSession(model, policy, space, epsilon=1).plan
     >>> rows = {"user": [f"u{i}" for i in range(40)], "step": 1, "z_0": 2.0, "epsilon": 1.0, "plan": plan.hash}
-    >>> found = dphmm.population(pandas.DataFrame(rows), model, policy, space)
+    >>> found = dphmm.reconstruction.population(pandas.DataFrame(rows), model, policy, space)
     >>> found.n, [share.region for share in found.regions], int(found.q.argmax())
     (40, ['a', 'b', 'c'], 2)
 
@@ -211,7 +215,13 @@ def population(
     named = None if regions is None else checked_regions(regions, space)
     with shown(progress, "population") as report:
         return population_of_rows(
-            rows, subjects, named, flows=flows, per=per, zone=zone, schedule=schedule, progress=report
+            *(rows, subjects, named),
+            flows=flows,
+            per=per,
+            zone=zone,
+            schedule=schedule,
+            believe=believe,
+            progress=report,
         )
 
 
@@ -224,6 +234,7 @@ def population_of_rows(
     per: str = "all",
     zone: str = "+00:00",
     schedule: str | None = None,
+    believe: MarkovModel | None = None,
     progress: Progress | None = None,
 ) -> Population:
     """The population of released rows, as `population` has it; ``regions`` None for the default. Raises as it does."""
@@ -233,12 +244,13 @@ def population_of_rows(
     answers = answers_of(rows, subjects, schedule, progress)
     periods = _periods(rows, answers, per, zone)
     setting = subjects.setting
+    reads = believed_model(setting, believe) or setting.model
     named = default_regions(setting.space, answers.plans) if regions is None else regions
     linear = LinearEstimates(answers.plans, named, public_guess(setting.model), setting.space)
     found = []
     for name, own in periods:
         pairs = answers.pairs(own) if flows else None
-        found.append(_density(name, answers.take(own), pairs, linear, setting))
+        found.append(_density(name, answers.take(own), pairs, linear, reads, setting.space))
     notes = (*named.notes, *_notes(answers, found, flows, setting))
     return Population(tuple(found), answers.public, notes, len(np.unique(answers.person)), setting.space)
 
@@ -286,16 +298,21 @@ def public_guess(model: MarkovModel) -> FloatArray:
 
 
 def _density(
-    name: str, answers: Answers, pairs: tuple[Answers, Answers] | None, linear: LinearEstimates, setting: Setting
+    name: str,
+    answers: Answers,
+    pairs: tuple[Answers, Answers] | None,
+    linear: LinearEstimates,
+    model: MarkovModel,
+    space: StateSpace,
 ) -> Density:
-    starts = public_starts(setting.model)
+    starts = public_starts(model)
     fitted = density(answers, starts)
     regions = region_shares(answers, linear, fitted)
     between: Fitted | None = None
     region_flows: tuple[Share, ...] = ()
     if pairs is not None:
         start = starts[0] if fitted is None else fitted.q
-        between = flows_of(pairs, start, setting.model, setting.space)
+        between = flows_of(pairs, start, model, space)
         region_flows = flow_shares(pairs, linear, between)
     return Density(
         period=name,
@@ -360,7 +377,7 @@ def expected_errors(
     Examples
     --------
     >>> import dphmm
-    >>> from dphmm.reconstruction.population import expected_errors
+    >>> from dphmm.reconstruction.aggregates import expected_errors
     >>> space = dphmm.StateSpace.labels(["home", "work"])
     >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], space=space)
     >>> found = expected_errors(model, dphmm.policy.complete(2), space, 1, 1000)

@@ -1,4 +1,4 @@
-"""`dphmm.population`: released tables in, densities out, from public data alone.
+"""`dphmm.reconstruction.population`: released tables in, densities out, from public data alone.
 
 Fails where the truth or anything but published rows and public files has a part, where periods are mixed, where a
 schedule that earlier answers chose is taken for a public one, and where a release on delta-sets is answered though its
@@ -13,8 +13,8 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
+from dphmm.reconstruction.aggregates import expected_errors, public_guess
 from dphmm.reconstruction.answers import answers_of
-from dphmm.reconstruction.population import expected_errors, public_guess
 from dphmm.session.setting import Setting, Subjects
 from dphmm.storage.released import released_rows
 
@@ -41,7 +41,7 @@ def released(board, people=60, steps=3, seed=1, epsilon=2, **choices):
 
 def test_shares_are_those_of_the_people(board):
     _space, model, policy, table, truth = released(board, people=600, steps=2)
-    found = dphmm.population(table, model, policy, regions={"row": range(4), "rest": range(4, 16)})
+    found = dphmm.reconstruction.population(table, model, policy, regions={"row": range(4), "rest": range(4, 16)})
     row = truth.groupby("user").state.apply(lambda states: (states < 4).mean()).mean()
     one, rest = found.regions
     assert one.linear == pytest.approx(row, abs=3.3 * one.standard_error) and one.standard_error < 0.05
@@ -54,10 +54,10 @@ def test_nothing_reads_the_truth(board):
     """A table with the states beside it gives the same as one without, in whatever order its rows are."""
     space, model, policy, table, truth = released(board)
     beside = table.assign(state=truth.state.to_numpy(), true_z_0=1.0)
-    one, other = (dphmm.population(each, model, policy, space, flows=True) for each in (table, beside))
+    one, other = (dphmm.reconstruction.population(each, model, policy, space, flows=True) for each in (table, beside))
     assert one.to_pandas().to_csv() == other.to_pandas().to_csv()
     assert one.to_pandas(flows=True).to_csv() == other.to_pandas(flows=True).to_csv()
-    mixed = dphmm.population(table.sample(frac=1, random_state=1), model, policy, space)
+    mixed = dphmm.reconstruction.population(table.sample(frac=1, random_state=1), model, policy, space)
     assert mixed.q.tobytes() == one.q.tobytes()
 
 
@@ -70,7 +70,7 @@ def test_flows_of_a_period_begin_in_it_and_end_with_the_next_answer(board):
     options = {"regions": {"row": range(4)}, "flows": True}
     begins = {"hour-of-day": {"23:00": 1, "00:00": 2}, "day": {"2024-05-06": 1, "2024-05-07": 2}}
     for per, first in begins.items():
-        found = dphmm.population(table, model, policy, per=per, **options)
+        found = dphmm.reconstruction.population(table, model, policy, per=per, **options)
         assert found.people == 300
         for one in found.densities:
             share = (in_row[first[one.period]] & in_row[first[one.period] + 1]).mean()
@@ -79,7 +79,7 @@ def test_flows_of_a_period_begin_in_it_and_end_with_the_next_answer(board):
 
 def test_the_estimates_of_few_people_leave_everything_open(board):
     _space, model, policy, table, _ = released(board, people=1, steps=1, epsilon=1)
-    found = dphmm.population(table, model, policy, regions={"row": range(4)}, flows=True)
+    found = dphmm.reconstruction.population(table, model, policy, regions={"row": range(4)}, flows=True)
     (one,) = found.regions
     assert one.low == 0 and one.high == 1
     assert any("say nothing: 1 of 1" in note for note in found.notes)
@@ -98,21 +98,21 @@ def test_each_period_has_its_people(board):
         ("hour-of-day", "+00:00", ["00:00", "23:00"]),
         ("hour-of-day", "-02:30", ["21:00", "22:00"]),
     ):
-        found = dphmm.population(table, model, policy, regions=regions, per=per, zone=zone)
+        found = dphmm.reconstruction.population(table, model, policy, regions=regions, per=per, zone=zone)
         assert [one.period for one in found.densities] == names
     by_step = {"23:00": 1, "00:00": 2}
-    for one in dphmm.population(table, model, policy, regions=regions, per="hour-of-day").densities:
+    for one in dphmm.reconstruction.population(table, model, policy, regions=regions, per="hour-of-day").densities:
         share = (truth[truth.step == by_step[one.period]].state < 4).mean()
         assert one.n == 200 and one.regions[0].linear == pytest.approx(share, abs=0.1)
     with pytest.raises(AttributeError, match="2 periods"):
         found.q  # noqa: B018
     for wrong in ("1", "+1:00", "+15:00", "+00:60", "local"):
         with pytest.raises(InvalidInput, match="zone"):
-            dphmm.population(table, model, policy, per="day", zone=wrong)
+            dphmm.reconstruction.population(table, model, policy, per="day", zone=wrong)
     with pytest.raises(InvalidInput, match="no column t"):
-        dphmm.population(table.drop(columns="t"), model, policy, per="day")
+        dphmm.reconstruction.population(table.drop(columns="t"), model, policy, per="day")
     with pytest.raises(InvalidInput, match="per"):
-        dphmm.population(table, model, policy, per="week")
+        dphmm.reconstruction.population(table, model, policy, per="week")
 
 
 def test_rows_that_were_not_asked_make_answers_count_alike(board):
@@ -121,36 +121,38 @@ def test_rows_that_were_not_asked_make_answers_count_alike(board):
     silent = asked.index[(asked.step == 2) & (asked.user == "p1")]
     asked.loc[silent, ["z_0", "z_1", "plan"]] = None
     asked.loc[silent, ["epsilon", "cost"]] = 0.0
-    found = dphmm.population(asked, model, policy, space)
+    found = dphmm.reconstruction.population(asked, model, policy, space)
     assert not found.public and "answers count alike" in found.notes[0] and found.answers == len(table) - 1
     assert "normal approximation" in found.notes[1]
-    planned = dphmm.population(asked, model, policy, space, schedule="planned")
+    planned = dphmm.reconstruction.population(asked, model, policy, space, schedule="planned")
     assert planned.public and not any("approximation" in note for note in planned.notes)
-    assert not dphmm.population(table, model, policy, space, schedule="paced").public
+    assert not dphmm.reconstruction.population(table, model, policy, space, schedule="paced").public
     with pytest.raises(InvalidInput, match="schedule"):
-        dphmm.population(table, model, policy, space, schedule="sometimes")
+        dphmm.reconstruction.population(table, model, policy, space, schedule="sometimes")
     with pytest.raises(InvalidInput, match="no row with an answer"):
-        dphmm.population(asked.loc[silent], model, policy, space, 2)
+        dphmm.reconstruction.population(asked.loc[silent], model, policy, space, 2)
 
 
 def test_another_model_or_changed_plan_is_refused(board):
     space, model, policy, table, _ = released(board, people=3)
     with pytest.raises(InvalidInput, match="under plan"):
-        dphmm.population(table, model, policy, space, 1)
+        dphmm.reconstruction.population(table, model, policy, space, 1)
     with pytest.raises(InvalidInput, match="none, and the model has none"):
-        dphmm.population(table, dphmm.MarkovModel(model.initial, model.matrix_at(1)), policy)
+        dphmm.reconstruction.population(table, dphmm.MarkovModel(model.initial, model.matrix_at(1)), policy)
 
 
 def test_delta_sets_refuse_what_their_plans_cannot_tell(board):
     """States outside a delta-set are answered as others: regions that part them are refused, with no density."""
     space, model, policy, table, _ = released(board, people=8, steps=3, constraint="delta=0.4")
     halves = {"left": [0, 1, 4, 5, 8, 9, 12, 13], "corner": [0]}
-    found = dphmm.population(table, model, policy, space, constraint="delta=0.4", regions=halves)
+    found = dphmm.reconstruction.population(table, model, policy, space, constraint="delta=0.4", regions=halves)
     assert found.q is None and "plans hang on earlier answers" in found.notes[0]
     assert "no likeliest density" in found.notes[1]
     assert all(share.why for share in found.regions) and "separates states with one law" in found.regions[0].why
     assert all(share.estimate is None and share.low is None for share in found.regions)
-    (whole,) = dphmm.population(table, model, policy, space, constraint="delta=0.4", regions={"all": range(16)}).regions
+    (whole,) = dphmm.reconstruction.population(
+        table, model, policy, space, constraint="delta=0.4", regions={"all": range(16)}
+    ).regions
     assert whole.why == "" and whole.linear == pytest.approx(1)
 
 
@@ -158,7 +160,7 @@ def test_more_laws_than_can_be_kept_are_refused(board, monkeypatch):
     space, model, policy, table, _ = released(board, people=8, steps=3, constraint="delta=0.4")
     monkeypatch.setattr("dphmm.reconstruction.answers.LAWS_AT_HAND", 2)
     with pytest.raises(InvalidInput, match="more than 2 different laws"):
-        dphmm.population(table, model, policy, space, constraint="delta=0.4")
+        dphmm.reconstruction.population(table, model, policy, space, constraint="delta=0.4")
 
 
 def test_answers_are_those_of_the_table(board):
@@ -203,7 +205,7 @@ def test_errors_before_want_people_and_regions_that_can_be_answered(board):
 
 def test_a_table_and_a_page_of_the_result(board):
     _space, model, policy, table, _ = released(board, people=5)
-    found = dphmm.population(table, model, policy, regions={"<row>": range(4), "b": [9]}, flows=True)
+    found = dphmm.reconstruction.population(table, model, policy, regions={"<row>": range(4), "b": [9]}, flows=True)
     frame = found.to_pandas()
     assert frame.region.tolist() == ["<row>", "b"] and frame.answerable.tolist() == ["yes", "yes"]
     flows = found.to_pandas(flows=True)
@@ -222,8 +224,8 @@ def test_densities_are_points_of_their_states():
         {"user": [f"u{i}" for i in range(60)], "step": 0, "state": [grid.names[i % 2] for i in range(60)]}
     )
     table = dphmm.release_many(trips, model, policy, grid, 2, bits=dphmm.ReplayBits(1), progress=False)
-    found = dphmm.population(table, model, policy)
-    points = dphmm.to_geopandas(found.density_table())
+    found = dphmm.reconstruction.population(table, model, policy)
+    points = dphmm.storage.to_geopandas(found.density_table())
     assert list(points["state"]) == list(grid.names) and np.array_equal(points["share"], found.q)
     lat, lon = grid.to_latlon(grid.own_answers)
     assert np.array_equal(points.geometry.x, lon) and np.array_equal(points.geometry.y, lat)
@@ -232,11 +234,11 @@ def test_densities_are_points_of_their_states():
     plain = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), space=space)
     table = dphmm.release_many(trips, plain, policy, space, 2, bits=dphmm.ReplayBits(1), progress=False)
     with pytest.raises(InvalidInput, match="a table of a map"):
-        dphmm.to_geopandas(dphmm.population(table, plain, policy).density_table())
+        dphmm.storage.to_geopandas(dphmm.reconstruction.population(table, plain, policy).density_table())
 
 
 def test_progress_is_told(board):
     _space, model, policy, table, _truth = released(board)
     seen = []
-    dphmm.population(table, model, policy, progress=lambda done, total: seen.append((done, total)))
+    dphmm.reconstruction.population(table, model, policy, progress=lambda done, total: seen.append((done, total)))
     assert seen and seen[-1][0] == seen[-1][1]

@@ -1,0 +1,153 @@
+"""The E-step of learning: expected moves of many people side by side, each move in a slot of its own matrix.
+
+Numbers of n people at N states are one array (N, n). All of a group are in one slot at a time. Sums are made in one
+order: people in runs of `BESIDE`, steps from the last. So equal observations give equal bytes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dphmm._kernels.compiled import kernel
+from dphmm.types import FloatArray, IntArray
+
+#: People that are added up side by side.
+BESIDE = 8
+
+
+class Moves(NamedTuple):
+    """K matrices of one structure, in compressed rows ``ahead`` (K, m); in columns entry e is row entry ``column[e]``.
+
+    With probability ``stays`` a move is one of the matrix; ``share`` (N,) is that of a jump into each state.
+    """
+
+    indptr: IntArray
+    indices: IntArray
+    ahead: FloatArray
+    column_indptr: IntArray
+    column_indices: IntArray
+    column: IntArray
+    stays: float
+    share: FloatArray
+
+
+@kernel
+def forward(
+    moves: Moves, slots: IntArray, table: FloatArray, which: IntArray, alpha: FloatArray, sums: FloatArray
+) -> None:
+    """Filter T steps of a group: ``alpha`` (T, N, n), whose first row is the belief before step 1, and is overwritten.
+
+    ``slots`` (T - 1,): of the move from each step. ``table`` (V, N): likelihoods, its last row ones; ``which`` (T, n):
+    the row of each step. ``sums`` (T, n): by what each belief was divided; their logs add up to the log-likelihood.
+    """
+    steps, n_states, n = alpha.shape
+    for t in range(steps):
+        now = alpha[t]
+        if t > 0:
+            before, data = alpha[t - 1], moves.ahead[slots[t - 1]]
+            for j in range(n_states):
+                row = now[j]
+                row[:] = 0.0
+                for e in range(moves.column_indptr[j], moves.column_indptr[j + 1]):
+                    chance, come = data[moves.column[e]], before[moves.column_indices[e]]
+                    for k in range(n):
+                        row[k] += chance * come[k]
+                for k in range(n):
+                    row[k] = moves.stays * row[k] + moves.share[j]
+        total = sums[t]
+        total[:] = 0.0
+        for j in range(n_states):
+            row = now[j]
+            for k in range(n):
+                row[k] *= table[which[t, k], j]
+                total[k] += row[k]
+        for j in range(n_states):
+            row = now[j]
+            for k in range(n):
+                row[k] /= total[k]
+
+
+@kernel
+def backward(
+    moves: Moves,
+    slots: IntArray,
+    table: FloatArray,
+    which: IntArray,
+    ends: IntArray,
+    alpha: FloatArray,
+    sums: FloatArray,
+    counts: FloatArray,
+    starts: FloatArray,
+) -> None:
+    """Add the expected moves of a group that `forward` has filtered to ``counts`` (K, m), and of each person's first
+    states to ``starts`` (N, n). ``alpha`` becomes the marginals given all observations up to the step ``ends`` (n,).
+    """
+    steps, n_states, n = alpha.shape
+    later, gain = np.empty((n_states, n)), np.empty((n_states, n))
+    sums_beside, jumped = np.zeros(BESIDE), np.empty(n)
+    for t in range(steps - 1, -1, -1):
+        for k in range(n):
+            if ends[k] == t:
+                later[:, k] = 1.0
+        jumped[:] = 0.0
+        for s in range(n_states):
+            row, at, message = gain[s], alpha[t, s], later[s]
+            for k in range(n):
+                seen = t <= ends[k]
+                row[k] = message[k] * table[which[t, k], s] / sums[t, k] if seen else 0.0
+                at[k] = at[k] * message[k] if seen else at[k]
+                jumped[k] += moves.share[s] * row[k]
+        if t == 0:
+            starts += alpha[0]
+            return
+        data, gathered = moves.ahead[slots[t - 1]], counts[slots[t - 1]]
+        for i in range(n_states):
+            before, message = alpha[t - 1, i], later[i]
+            message[:] = 0.0
+            for e in range(moves.indptr[i], moves.indptr[i + 1]):
+                chance, come = data[e], gain[moves.indices[e]]
+                sums_beside[:] = 0.0
+                whole = n // BESIDE * BESIDE
+                for first in range(0, whole, BESIDE):
+                    for k in range(BESIDE):
+                        sums_beside[k] += before[first + k] * come[first + k]
+                for k in range(whole, n):
+                    sums_beside[k - whole] += before[k] * come[k]
+                total = 0.0
+                for k in range(BESIDE):
+                    total += sums_beside[k]
+                gathered[e] += chance * moves.stays * total
+                for k in range(n):
+                    message[k] += chance * come[k]
+            for k in range(n):
+                message[k] = moves.stays * message[k] + jumped[k]
+
+
+@kernel
+def foreseen(
+    public: FloatArray,
+    starts: IntArray,
+    kind: IntArray,
+    other: IntArray,
+    factors: FloatArray,
+    others: FloatArray,
+    totals: FloatArray,
+    expected: FloatArray,
+) -> None:
+    """Add to ``expected`` (K, c) how many of the moves from each state, ``totals`` (K, N), are expected of each kind.
+
+    Stored moves (m,) of state i begin at ``starts[i]``; ``starts[N]`` is m. A move has the public probability times
+    ``factors`` (K, c) of its ``kind`` times ``others`` (K, d) of its ``other`` kind, divided by the sum of its row.
+    """
+    for slot in range(len(totals)):
+        for i in range(totals.shape[1]):
+            first, last, total = starts[i], starts[i + 1], 0.0
+            if totals[slot, i] == 0.0:
+                continue
+            for e in range(first, last):
+                total += public[e] * factors[slot, kind[e]] * others[slot, other[e]]
+            scale = totals[slot, i] / total
+            for e in range(first, last):
+                expected[slot, kind[e]] += scale * public[e] * factors[slot, kind[e]] * others[slot, other[e]]

@@ -1,0 +1,85 @@
+"""Noisy counts: their likelihood and the expected true rates, under a rank-one prior and the exact law of the noise.
+
+The mean mu of a cell is a product: a base, a level, a factor of its row and one of its column. The true
+rate is exponential with that mean and the count Poisson, so the count is geometric with ratio r = mu / (1 + mu). The
+noise is discrete Laplace, proportional to exp(-decay |z|). Given the noisy count, the sums over the true count are
+geometric series: likelihood and expected count have closed forms.
+
+Proof: docs/proofs/noisy-tables.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dphmm._kernels.compiled import kernel
+from dphmm.types import FloatArray, IntArray
+
+#: Logs of means are kept in this range, where no term overflows.
+LOWEST, HIGHEST = -30.0, 60.0
+#: Below this exponent a geometric series is taken from its expansion.
+_FLAT = 1e-4
+#: Above this exponent the last term of a series is nothing beside the first.
+_STEEP = 700.0
+
+
+@kernel
+def count_given(value: float, log_mean: float, decay: float) -> tuple[float, float]:
+    """(log-likelihood of a noisy count but for the noise's constant, expected true count)."""
+    log_ratio = -math.log1p(math.exp(-log_mean))
+    log_none = log_ratio - log_mean
+    # From the noisy count upwards every term is exp(log_ratio - decay) of the one before.
+    fall = log_ratio - decay
+    log_rest, rest = -math.log(-math.expm1(fall)), 1.0 / math.expm1(-fall)
+    if value < 0.0:
+        return log_none + value * decay + log_rest, rest
+    terms, tilt = value + 1.0, log_ratio + decay
+    steep = abs(tilt)
+    if steep * terms < _FLAT:
+        log_below = value * log_ratio + math.log(terms) - 0.5 * tilt * value
+        below = 0.5 * value + tilt * value * (value + 2.0) / 12.0
+    else:
+        away = 1.0 / math.expm1(steep)
+        if steep * terms < _STEEP:
+            away -= terms / math.expm1(steep * terms)
+        below = value - away if tilt > 0.0 else away
+        log_below = value * log_ratio if tilt > 0.0 else -value * decay
+        log_below += math.log(-math.expm1(-steep * terms)) - math.log(-math.expm1(-steep))
+    log_above = terms * log_ratio - decay + log_rest
+    largest = max(log_below, log_above)
+    part, other = math.exp(log_above - largest), math.exp(log_below - largest)
+    share = part / (part + other)
+    count = below * (1.0 - share) + (terms + rest) * share
+    return log_none + largest + math.log(part + other), count
+
+
+@kernel
+def rates_given(
+    values: FloatArray,
+    base: FloatArray,
+    rows: IntArray,
+    columns: IntArray,
+    level: float,
+    left: FloatArray,
+    right: FloatArray,
+    decay: float,
+    slopes: FloatArray,
+    rates: FloatArray,
+) -> float:
+    """Fill ``rates`` (m,) of a noisy table ``values`` (m,); return its log-likelihood, add its slopes.
+
+    The log mean of cell c is ``base[c] + level + left[rows[c]] + right[columns[c]]``. ``slopes`` has those by level,
+    left and right, one after another.
+    """
+    total = 0.0
+    for c in range(len(values)):
+        log_mean = min(max(base[c] + level + left[rows[c]] + right[columns[c]], LOWEST), HIGHEST)
+        loglik, count = count_given(values[c], log_mean, decay)
+        total += loglik
+        # The rate given the count: of an exponential and a Poisson law.
+        rates[c] = (count + 1.0) / (1.0 + math.exp(-log_mean))
+        slope = (count + 1.0) / (1.0 + math.exp(log_mean)) - 1.0
+        slopes[0] += slope
+        slopes[1 + rows[c]] += slope
+        slopes[1 + len(left) + columns[c]] += slope
+    return total

@@ -1,0 +1,1 @@
+"""Models learned from released answers, at no cost in privacy."""

@@ -1,0 +1,126 @@
+"""The E-step over all people of a release, in a fixed order: equal files give equal bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dphmm import _kernels
+from dphmm.learning.sequences import Stretch, slots_of
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.slots import Slots
+from dphmm.markov.stochastic import fixed
+from dphmm.types import FloatArray, IntArray
+
+#: People side by side, and numbers of them together.
+_MOST, _KEPT = 32, 2**23
+_DAY = 86_400
+
+
+class Chain(NamedTuple):
+    """What is learned: the matrices (K, m) of the slots, and the law (N,) of step 1."""
+
+    matrices: FloatArray
+    initial: FloatArray
+
+
+class ExpectedMoves(NamedTuple):
+    """ExpectedMoves moves (K, m), the sum (N,) of the laws of step 1 of those who begin there, and log-likelihoods."""
+
+    counts: FloatArray
+    starts: FloatArray
+    logs: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Stretches side by side, in step with each other: the longest first, padded at their ends."""
+
+    stretches: list[Stretch]
+    slots: IntArray
+    table: FloatArray
+    which: IntArray
+    ends: IntArray
+
+
+class Sample:
+    """The stretches of some people, grouped for the E-step. ``base`` has the jump, and the structure of matrices."""
+
+    def __init__(self, base: MarkovModel, slots: Slots | None, stretches: Sequence[Stretch], people: int) -> None:
+        self._base, self.people, self._groups = base, people, list[_Group]()
+        kinds: dict[int, list[Stretch]] = {}
+        for stretch in stretches:
+            kinds.setdefault(
+                0 if slots is None or base.step is None else stretch.phase % (_DAY // base.step), []
+            ).append(stretch)
+        for _, alike in sorted(kinds.items()):
+            alike.sort(key=lambda stretch: -len(stretch.which))
+            first = 0
+            while first < len(alike):
+                longest = len(alike[first].which)
+                size = min(_MOST, max(1, _KEPT // (base.n_states * longest)))
+                self._groups.append(_grouped(alike[first : first + size], slots, base))
+                first += size
+        matrix = base.matrix
+        order = np.argsort(matrix.indices, kind="stable")
+        rows = np.repeat(np.arange(base.n_states), np.diff(matrix.indptr))
+        columns = np.append(0, np.cumsum(np.bincount(matrix.indices, minlength=base.n_states)))
+        arrays = matrix.indptr, matrix.indices, columns, rows[order], order
+        self._structure = tuple(fixed(array.astype(np.int64)) for array in arrays)
+
+    def expected(self, chain: Chain) -> ExpectedMoves:
+        """The E-step under a chain."""
+        counts, starts = np.zeros_like(chain.matrices), np.zeros(self._base.n_states)
+        logs = np.zeros(self.people)
+        for group, moves, alpha, sums in self._filtered(chain, logs):
+            first = np.zeros(alpha.shape[1:])
+            _kernels.learning.backward(
+                moves, group.slots, group.table, group.which, group.ends, alpha, sums, counts, first
+            )
+            for k, stretch in enumerate(group.stretches):
+                if stretch.prior is None:
+                    starts += first[:, k]
+        return ExpectedMoves(counts, starts, logs)
+
+    def log_likelihoods(self, chain: Chain) -> FloatArray:
+        """The log-likelihood (people,) of each person's answers, up to factors of the answers."""
+        logs = np.zeros(self.people)
+        for _ in self._filtered(chain, logs):
+            pass
+        return logs
+
+    def _filtered(self, chain: Chain, logs: FloatArray) -> Iterator[tuple[_Group, Any, FloatArray, FloatArray]]:
+        """Each group with its beliefs, which are filtered; the log-likelihoods are added to ``logs`` (people,)."""
+        jump = self._base.jump
+        assert jump is not None
+        indptr, indices, columns, rows, order = self._structure
+        moves = _kernels.learning.Moves(
+            indptr, indices, chain.matrices, columns, rows, order, jump.stays, fixed(np.array(jump.share))
+        )
+        for group in self._groups:
+            alpha = np.empty((*group.which.shape[:1], self._base.n_states, group.which.shape[1]))
+            for k, stretch in enumerate(group.stretches):
+                alpha[0, :, k] = chain.initial if stretch.prior is None else stretch.prior
+            sums = np.empty(group.which.shape)
+            _kernels.learning.forward(moves, group.slots, group.table, group.which, alpha, sums)
+            log_sums = np.log(sums)
+            for k, stretch in enumerate(group.stretches):
+                logs[stretch.person] += log_sums[: len(stretch.which), k].sum()
+            yield group, moves, alpha, sums
+
+
+def _grouped(stretches: list[Stretch], slots: Slots | None, base: MarkovModel) -> _Group:
+    longest = len(stretches[0].which)
+    tables, count = [], 0
+    which = np.full((longest, len(stretches)), -1)
+    for k, stretch in enumerate(stretches):
+        which[: len(stretch.which), k] = np.where(stretch.which < 0, -1, stretch.which + count)
+        tables.append(stretch.table)
+        count += len(stretch.table)
+    which[which < 0] = count
+    table = np.concatenate([*tables, np.ones((1, base.n_states))])
+    ends = np.array([len(stretch.which) - 1 for stretch in stretches])
+    return _Group(stretches, slots_of(slots, stretches[0].phase, longest - 1, base.step), table, which, ends)

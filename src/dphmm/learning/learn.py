@@ -1,0 +1,284 @@
+"""Learn how people move from released answers: expectation maximisation over the likelihoods of the plans.
+
+First the public matrix is tilted by few factors, then matrices are learned around the tilted one. Iterations and family
+are those under which the answers of people who were left out are likeliest. Where that is no better than the public
+model by a standard error over people, the public model comes back. All of it is computed from what was published: no
+true state is read, and plans stay those of the public model.
+
+Proof: docs/proofs/learning-from-answers.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from dphmm._progress import Progress, shown
+from dphmm.decoding import OtherQuery, rows_and_subjects
+from dphmm.learning.expectation import Chain, Sample
+from dphmm.learning.sequences import Stretch, public_slots, stretches_of
+from dphmm.learning.tilt import AROUND, Tilt
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.slots import Slots
+from dphmm.markov.stochastic import with_data
+from dphmm.policy.graph import PolicyGraph
+from dphmm.session.believing import DOUBT
+from dphmm.session.options import ReleaseChoices
+from dphmm.session.own_places import jump_beside, public_base
+from dphmm.session.setting import StepChoices, Subjects
+from dphmm.states.space import StateSpace
+from dphmm.storage.released import ReleasedRows
+from dphmm.types import Exact, FloatArray, IntArray
+
+#: What the provenance of a learned model calls its origin.
+METHOD = "released answers"
+#: Iterations of the tilted matrix, and after them of matrices around it.
+TILTED, MIXED = 12, 4
+#: Parts that people are left out in; how few people learn nothing; below how many the tilted matrix alone is taken.
+PARTS, FEWEST, FEW = 3, 10, 30
+#: Slots of the day, and steps, that are learned from.
+SLOTS, MOST_STEPS = 6, 10**5
+#: How many people the public law of step 1 is worth.
+_BEGINNING = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What was learned: ``model`` to read with, for `believe`; the public one where ``reason`` says why.
+
+    ``family``: "tilt", "mix" or "public", after so many ``iterations``. ``gain``: by how much the answers of a person
+    who was left out are likelier than under the public model, in logs; ``error``: its standard error over people.
+    """
+
+    model: MarkovModel
+    family: str
+    iterations: int
+    gain: float
+    error: float
+    people: int
+    reason: str = ""
+
+
+class Checkpoint(NamedTuple):
+    """A chain that expectation maximisation came to."""
+
+    family: str
+    iterations: int
+    chain: Chain
+    objective: float
+
+
+def learning(sample: Sample, tilt: Tilt, slots: int, public: FloatArray) -> Iterator[Checkpoint]:
+    """The chains of all iterations; the objective is the penalised log-likelihood of the chain before.
+
+    ``public`` (N,): the law of step 1. Neither family lowers it.
+    """
+    factors, beginning = tilt.factors(slots), public
+    chain = Chain(tilt.matrices(factors), public)
+    for iteration in range(1, TILTED + MIXED + 1):
+        expected = sample.expected(chain)
+        if iteration <= TILTED:
+            prior = tilt.log_prior(factors)
+            factors = tilt.fitted(expected.counts, factors)
+            matrices = tilted = tilt.matrices(factors)
+        else:
+            prior = float(AROUND * (tilted * np.log(chain.matrices)).sum())
+            matrices = tilt.around(expected.counts, tilted)
+        law = float(_BEGINNING * (public[public > 0] * np.log(chain.initial[public > 0])).sum())
+        beginning = expected.starts + _BEGINNING * public
+        chain = Chain(matrices, beginning / beginning.sum())
+        family = "tilt" if iteration <= TILTED else "mix"
+        yield Checkpoint(family, iteration, chain, float(expected.logs.sum()) + prior + law)
+
+
+def chosen(
+    stretches: Sequence[Stretch],
+    names: Sequence[str],
+    base: MarkovModel,
+    slots: Slots | None,
+    progress: Progress | None = None,
+) -> tuple[str, int, FloatArray]:
+    """Family and iterations under which people who were left out are likeliest, and their gains (people,).
+
+    The family is that of the number of people, unless the other one's gain is more than a standard error above it.
+    """
+    tilt, public, people = Tilt.of(base), first_law(base), len(names)
+    count = 1 if slots is None else slots.n
+    part = np.empty(people, dtype=np.int64)
+    part[by_name(names)] = np.arange(people) % PARTS
+    gains = np.zeros((TILTED + MIXED, people))
+    for number in range(PARTS):
+        rest = Sample(base, slots, [stretch for stretch in stretches if part[stretch.person] != number], people)
+        out = Sample(base, slots, [stretch for stretch in stretches if part[stretch.person] == number], people)
+        before = out.log_likelihoods(public_chain(tilt, count, public))
+        for row, checkpoint in enumerate(learning(rest, tilt, count, public)):
+            gains[row] += out.log_likelihoods(checkpoint.chain) - before
+        if progress is not None:
+            progress(number + 1, PARTS + 1)
+    best = [int(gains[:TILTED].sum(axis=1).argmax()), TILTED + int(gains[TILTED:].sum(axis=1).argmax())]
+    usual, other = best if people < FEW else best[::-1]
+    better = gains[other] - gains[usual]
+    row = other if better.sum() > _error(better) else usual
+    return "tilt" if row < TILTED else "mix", row + 1, gains[row]
+
+
+def public_chain(tilt: Tilt, slots: int, public: FloatArray) -> Chain:
+    """The public model as a chain of so many slots."""
+    return Chain(tilt.matrices(tilt.factors(slots)), public)
+
+
+def first_law(base: MarkovModel) -> FloatArray:
+    """The public law (N,) of step 1."""
+    if base.start == "at":
+        return base.initial
+    assert base.jump is not None
+    return np.asarray(base.jump.stays * (base.initial @ base.matrix) + base.jump.share)
+
+
+def _error(gains: FloatArray) -> float:
+    """The standard error of the sum over people."""
+    return float(np.std(gains, ddof=1) * np.sqrt(len(gains)))
+
+
+def learner(plan: MarkovModel) -> MarkovModel:
+    """The plan model with a jump: its own, or a rare one, under which no answer is impossible."""
+    if plan.jump is not None:
+        return plan
+    jump = jump_beside(plan, DOUBT, public_base(plan))
+    return plan.with_jump(jump.rate, jump.into)
+
+
+def learn_rows(
+    rows: ReleasedRows,
+    subjects: Subjects,
+    *,
+    beside: Sequence[tuple[ReleasedRows, Subjects]] = (),
+    files: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Learned:
+    """Learn from released rows, as `learn`; ``files``: the digests that the model names as its origin.
+
+    Raises InvalidInput as `dphmm.reconstruction.smooth` does.
+    """
+    plan = subjects.setting.model
+    if plan.slots is not None:
+        return Learned(plan, "public", 0, 0.0, 0.0, 0, "the plan model has slots, and learning begins with one matrix")
+    base = learner(plan)
+    names, stretches = stretches_of(rows, subjects, base, beside)
+    if len(names) < FEWEST:
+        reason = f"people with answers: {len(names)}, and learning leaves people out; at least {FEWEST}"
+        return Learned(plan, "public", 0, 0.0, 0.0, len(names), reason)
+    stretches = _some(stretches, names)
+    slots = public_slots(stretches, plan.step, SLOTS)
+    family, iterations, gains = chosen(stretches, names, base, slots, progress)
+    gain, error = float(gains.mean()), _error(gains) / len(gains)
+    if gain <= error:
+        reason = f"answers left out are likelier by {gain:.3g} a person, with a standard error of {error:.3g}"
+        return Learned(plan, "public", 0, gain, error, len(names), reason)
+    tilt, count = Tilt.of(base), 1 if slots is None else slots.n
+    every = learning(Sample(base, slots, stretches, len(names)), tilt, count, first_law(base))
+    chain = next(checkpoint.chain for checkpoint in every if checkpoint.iterations == iterations)
+    if progress is not None:
+        progress(PARTS + 1, PARTS + 1)
+    provenance = {
+        "method": METHOD,
+        "plan_model": plan.digest,
+        "released": sorted(files),
+        "family": family,
+        "iterations": iterations,
+        "people": len(names),
+    }
+    matrices = [with_data(base.matrix, data) for data in chain.matrices]
+    model = MarkovModel(
+        chain.initial,
+        matrices[0] if slots is None else matrices,
+        space=plan.space,
+        step=plan.step,
+        start="at",
+        provenance=provenance,
+        jump=base.jump,
+        secrets=base.secrets,
+        slots=slots,
+    )
+    return Learned(model, family, iterations, gain, error, len(names))
+
+
+def _some(stretches: Sequence[Stretch], names: Sequence[str]) -> list[Stretch]:
+    """The stretches of so many people, drawn by their names, as have `MOST_STEPS` steps; of one, all."""
+    steps = np.bincount(
+        [stretch.person for stretch in stretches], [len(stretch.which) for stretch in stretches], len(names)
+    )
+    order = by_name(names)
+    drawn = set(order[: max(1, int((np.cumsum(steps[order]) <= MOST_STEPS).sum()))].tolist())
+    return [stretch for stretch in stretches if stretch.person in drawn]
+
+
+def by_name(names: Sequence[str]) -> IntArray:
+    """People in the order of the hashes of their names, which no answer decides."""
+    return np.array(sorted(range(len(names)), key=lambda n: hashlib.sha256(names[n].encode()).digest()))
+
+
+def learn(
+    released: Any,
+    model: MarkovModel,
+    policy: PolicyGraph,
+    space: StateSpace,
+    epsilon: Exact | None = None,
+    *,
+    initials: Mapping[str, Any] | None = None,
+    step_choices: StepChoices | None = None,
+    beside: Sequence[OtherQuery] = (),
+    progress: bool | Progress = True,
+    **choices: Unpack[ReleaseChoices],
+) -> Learned:
+    """A model of how people move, learned from a finished release: to read it with, as ``believe``.
+
+    Parameters
+    ----------
+    released, model, policy, space, epsilon, initials, step_choices, beside : as for `dphmm.reconstruction.smooth`;
+        ``choices`` are its other choices of the release.
+    progress : show a bar on a terminal, or call (done, total).
+
+    Returns
+    -------
+    `Learned`, whose ``model`` is the public one, with the ``reason``, where the answers of people who were left out are
+    not likelier by a standard error, or fewer than ten people have answers. Of a release of many steps a part of the
+    people is learned from, drawn by their names. Equal files give equal models, whatever the truth.
+
+    Raises
+    ------
+    InvalidInput : as `dphmm.reconstruction.smooth` does.
+
+    Examples
+    --------
+    >>> import dphmm, pandas
+    >>> space = dphmm.StateSpace.categories(["home", "work"])
+    >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], space=space)
+    >>> public = model, dphmm.policy.complete(2), space
+    >>> rows = pandas.DataFrame({"user": ["ann", "ann"], "step": [1, 2], "state": ["home", "work"]})
+    >>> released = dphmm.release_many(rows, *public, epsilon=1, bits=dphmm.ReplayBits(1), progress=False)
+    >>> learned = dphmm.reconstruction.learn(released, *public, progress=False)
+    >>> learned.family, learned.reason
+    ('public', 'people with answers: 1, and learning leaves people out; at least 10')
+
+    Source: docs/proofs/learning-from-answers.md.
+    """
+    rows, subjects = rows_and_subjects(released, (model, policy, space), epsilon, initials, step_choices, **choices)
+    others = [query.read(subjects.setting, initials, step_choices) for query in beside]
+    files = [digest_of(each) for each in (rows, *(other for other, _ in others))]
+    with shown(progress, "learn") as report:
+        return learn_rows(rows, subjects, beside=others, files=files, progress=report)
+
+
+def digest_of(rows: ReleasedRows) -> str:
+    """SHA-256 (hex) of what was published: people, steps, answers and plans, by person and step."""
+    digest = hashlib.sha256()
+    for user, at in rows.by_user():
+        published = [user, rows.step[at].tolist(), rows.z[at].tolist(), [rows.plans[row] for row in at.tolist()]]
+        digest.update(json.dumps(published).encode() + b"\n")
+    return digest.hexdigest()

@@ -1,0 +1,110 @@
+"""The answers of a release as sequences to learn from: no true state is among them.
+
+Likelihoods are those of the plans, at every secret. A sequence ends with its last answer, since later steps tell
+nothing. It is cut at long gaps and where it is very long; each part begins with the public belief of its first step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dphmm.decoding import OtherRows, published_of
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.slots import Slots
+from dphmm.session.plan import Position
+from dphmm.session.setting import Subjects
+from dphmm.session.smoothing import JointSteps, Smoothers, Steps
+from dphmm.storage.released import ReleasedRows
+from dphmm.types import FloatArray, IntArray
+
+#: A sequence is cut after so many steps without an answer, and has at most so many numbers.
+LONGEST_GAP, MOST_NUMBERS = 512, 2**24
+_DAY = 86_400
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Steps of one person, from the moment ``phase`` on, in steps since 1970; 0 where no time is known.
+
+    ``prior`` (N,): the public belief before the first; None where it is the model's own, of step 1. ``table`` (V, N):
+    likelihoods of at most 1, ``which`` (T,): the row of each step, -1 where nobody was asked.
+    """
+
+    person: int
+    prior: FloatArray | None
+    table: FloatArray
+    which: IntArray
+    phase: int
+
+
+def public_slots(stretches: Sequence[Stretch], step: int | None, most: int) -> Slots | None:
+    """The public rule: one slot for each time of day that was asked, changing midway between two of them.
+
+    Of more than ``most`` times there are so many slots of equal width, from midnight on; without times, or with one
+    time of day, there is none.
+    """
+    if step is None or _DAY % step or not all(stretch.phase for stretch in stretches):
+        return None
+    steps = _DAY // step
+    asked = np.unique(
+        np.concatenate([np.flatnonzero(stretch.which >= 0) + stretch.phase for stretch in stretches]) % steps
+    )
+    if len(asked) < 2:
+        return None
+    middles = (asked + np.append(asked[1:], asked[0] + steps) + 1) // 2 % steps
+    begins = np.sort(middles) if len(asked) <= most else steps * np.arange(most) // most
+    return Slots(period="1d", begins=[f"{step * begin}s" if begin else 0 for begin in begins.tolist()])
+
+
+def slots_of(slots: Slots | None, phase: int, moves: int, step: int | None) -> IntArray:
+    """The slots (moves,) of the moves from the step ``phase`` on: a move has the slot of the step that it leaves."""
+    return np.zeros(moves, dtype=np.int64) if slots is None else slots.of_steps(phase + np.arange(moves), step)
+
+
+def stretches_of(
+    rows: ReleasedRows,
+    subjects: Subjects,
+    base: MarkovModel,
+    beside: Sequence[tuple[ReleasedRows, Subjects]] = (),
+) -> tuple[list[str], list[Stretch]]:
+    """The people with answers, by name, and their stretches, in this order; ``base``: the model to learn from.
+
+    ``beside``: answers of other queries, which count too. Raises InvalidInput as `dphmm.reconstruction.smooth` does.
+    """
+    smoothers, others = Smoothers(subjects, base), OtherRows(beside)
+    people, stretches = list[str](), list[Stretch]()
+    for user, at in rows.by_user():
+        steps = smoothers.of(user).observed(published_of(rows, user, at, base), others.of(user))
+        if steps.asked.any():
+            begins, origin = subjects.of(user).began is None, rows.origin(at, base.step)
+            stretches += _cut(steps, len(people), begins, int(origin) - 1 if origin else 0, base)
+            people.append(user)
+    return people, stretches
+
+
+def _cut(steps: Steps | JointSteps, person: int, begins: bool, offset: int, base: MarkovModel) -> list[Stretch]:
+    """The stretches of one person; ``begins``: step 1 is that of the model."""
+    rows = steps.rows(0, len(steps.t))
+    asked, table = np.flatnonzero(steps.asked), rows.relative
+    longest = max(1, MOST_NUMBERS // base.n_states)
+    parts, first = [], int(steps.t[0])
+    if steps.t[asked[0]] - first > LONGEST_GAP:
+        first = int(steps.t[asked[0]])
+    while len(asked):
+        at = steps.t[asked]
+        gaps = np.flatnonzero(np.diff(at) > LONGEST_GAP)
+        end = min(int(gaps[0]) + 1 if len(gaps) else len(at), max(1, int(np.searchsorted(at, first + longest))))
+        which = np.full(int(at[end - 1]) - first + 1, -1)
+        which[at[:end] - first] = rows.which[asked[:end]]
+        rows_used, which[which >= 0] = np.unique(which[which >= 0], return_inverse=True)
+        if first == int(steps.t[0]):
+            prior = None if first == 1 and begins else steps.prior.latent.probability
+        else:
+            prior = Position.first(base, base.start).skip(base, first - 1).prior.latent.probability
+        parts.append(Stretch(person, prior, table[rows_used], which, offset + first if offset else 0))
+        asked = asked[end:]
+        first = int(at[end]) if len(asked) else first
+    return parts

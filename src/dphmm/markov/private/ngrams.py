@@ -1,0 +1,194 @@
+"""A hidden Markov model from a noisy histogram of words: the most probable one, given a public prior.
+
+The true count of word w is near ``total * P(w)``, with the variance of a Poisson count; the noise is discrete Laplace
+with a known scale. Their sum has a density in closed form. The prior are pseudo-counts for every row: of moves at the
+public start, of emissions in part at the start and in part at independent symbols. The law of the state where a word
+begins is estimated like the others: words begin anywhere in a sequence, which need not be stationary. ``total`` is a
+parameter, too: the number of people is never used.
+
+Proof: docs/proofs/noisy-tables.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from dphmm.errors import InvalidInput
+from dphmm.markov.hidden.parameters import Parameters
+from dphmm.markov.private.descent import minimised
+from dphmm.markov.private.sensitivity import Kept
+from dphmm.types import FloatArray, IntArray
+
+#: Most cells V**o that are noised and held.
+MOST_CELLS = 2**22
+#: Pseudo-counts of every row.
+PSEUDO_COUNTS = 20.0
+#: The share of a public row in the prior; the rest is even, of moves as likely to stay as not.
+TRUST = 1 / 3
+#: Words are longer where a cell holds so many people, times epsilon.
+PEOPLE_PER_CELL = 5
+#: Logs of the total are kept below this.
+_HIGHEST = 60.0
+
+
+class Climb(NamedTuple):
+    """The parameters, the log of the posterior density at each step but for a constant, and whether it settled."""
+
+    parameters: Parameters
+    history: list[float]
+    converged: bool
+
+
+def check_cells(n_symbols: int, order: int) -> None:
+    """Refuse, from public numbers, a histogram that is too large."""
+    if n_symbols**order > MOST_CELLS:
+        raise InvalidInput(
+            "order", order, f"an order with at most {MOST_CELLS} cells: {n_symbols} symbols make {n_symbols}**{order}"
+        )
+
+
+def order_for(n_states: int, n_symbols: int, max_length: int, epsilon: float, about: int | None) -> int:
+    """The length of words, 2 to 4, from public numbers alone.
+
+    With ``about`` people, as their owner states: the longest whose cells hold enough of them; else the shortest whose
+    histogram has as many free cells as the model has parameters.
+    """
+    if about is None:
+        free = n_states * (n_states - 1) + n_states * (n_symbols - 1)
+        order = next((o for o in (2, 3) if n_symbols ** (o - 1) * (n_symbols - 1) >= free), 4)
+    else:
+        enough = [o for o in (3, 4) if PEOPLE_PER_CELL * n_symbols**o <= about * epsilon]
+        order = max(enough, default=2)
+    return max(2, min(order, max_length))
+
+
+def count_ngrams(kept: Kept, n_symbols: int, order: int) -> IntArray:
+    """How often each word of ``order`` symbols occurs inside a sequence: (V**order,), the last symbol fastest."""
+    n_words = max(len(kept.symbols) - order + 1, 0)
+    words = np.zeros(n_words, dtype=np.int64)
+    for place in range(order):
+        words = words * n_symbols + kept.symbols[place : place + n_words]
+    inside = np.ones(n_words, dtype=np.bool_)
+    # A word that begins in the last order - 1 places of a sequence reaches into the next one.
+    for back in range(1, order):
+        late = kept.bounds[1:] - back
+        inside[late[(late >= 0) & (late < n_words)]] = False
+    return np.bincount(words[inside], minlength=n_symbols**order).astype(np.int64)
+
+
+def likeliest(
+    values: FloatArray, start: Parameters, public: str, letters: str, order: int, scale: float, n_iter: int, tol: float
+) -> Climb:
+    """The most probable parameters given noisy counts ``values`` (V**order,) of words.
+
+    start : public parameters, where the climb begins; a zero stays zero.
+    public : letters of the parameters that the prior holds on to; the others were drawn, and only begin there.
+    letters : of "s", "t" and "e" those that are learned; the others stay.
+    scale : of the discrete Laplace noise, in counts.
+    n_iter, tol : at most so many evaluations; a step that gains less per word ends it.
+    """
+    blocks = dict(zip("ste", _prior(start, public), strict=True))
+    tables = {letter: np.atleast_2d(table) for letter, table in zip("ste", _tables(start), strict=True)}
+    for letter in public:
+        if letter in letters:
+            tables[letter] = blocks[letter]
+    places = {letter: np.nonzero(tables[letter]) for letter in "ste" if letter in letters}
+    ends = np.cumsum([len(place[0]) for place in places.values()])
+
+    def unpacked(point: FloatArray) -> dict[str, FloatArray]:
+        found = dict(tables)
+        for (letter, place), logs in zip(places.items(), np.split(point[1:], ends[:-1]), strict=True):
+            weights = np.zeros(tables[letter].shape)
+            weights[place] = np.exp(logs - logs.max())
+            found[letter] = weights / weights.sum(axis=1, keepdims=True)
+        return found
+
+    def cost(point: FloatArray) -> tuple[float, FloatArray]:
+        now, total = unpacked(point), float(np.exp(min(point[0], _HIGHEST)))
+        forward, backward = _passes(now["s"][0], now["t"], now["e"], order)
+        chance = forward[-1].sum(axis=1)
+        logs, slopes = log_density(values, total * chance, scale)
+        moves = dict(zip("ste", _slopes(total * slopes, forward, backward, now["t"], now["e"]), strict=True))
+        value, gradient = float(logs.sum()), [np.array([total * float((slopes * chance).sum())])]
+        for letter, place in places.items():
+            # Of log-probabilities, each row of which is divided by its sum.
+            counts = moves[letter] + PSEUDO_COUNTS * blocks[letter]
+            value += PSEUDO_COUNTS * float((blocks[letter][place] * np.log(now[letter][place])).sum())
+            gradient.append((counts - now[letter] * counts.sum(axis=1, keepdims=True))[place])
+        return -value, -np.concatenate(gradient)
+
+    guess = np.log(max(float(values.sum()), scale * len(values) / 3))
+    begin = np.concatenate([[guess], *(np.log(tables[letter][place]) for letter, place in places.items())])
+    found = minimised(cost, begin, n_iter, tol)
+    last = unpacked(found.point)
+    return Climb(Parameters(last["s"][0], last["t"], last["e"]), [-value for value in found.values], found.settled)
+
+
+def _tables(parameters: Parameters) -> tuple[FloatArray, FloatArray, FloatArray]:
+    return parameters.initial, parameters.transition, parameters.emission
+
+
+def _prior(start: Parameters, public: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The rows that the pseudo-counts are of: even or sticky where nothing is public."""
+    initial, transition, emission = (np.atleast_2d(table) for table in _tables(start))
+    even = [(table > 0) / (table > 0).sum(axis=1, keepdims=True) for table in (initial, transition, emission)]
+    sticky = even[1] + np.diag(np.diag(transition) > 0)
+    even[1] = sticky / sticky.sum(axis=1, keepdims=True)
+    held = (("s", initial, even[0]), ("t", transition, even[1]), ("e", emission, even[2]))
+    first, moves, seen = (TRUST * given + (1.0 - TRUST) * plain if a in public else plain for a, given, plain in held)
+    return first, moves, seen
+
+
+def log_density(values: FloatArray, means: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
+    """The log-density of noisy counts (m,) around means (m,), and its slope in the mean.
+
+    A normal law with the mean as its variance, at least 1, plus Laplace noise.
+    """
+    variance = np.maximum(means, 1.0)
+    deviation = np.sqrt(variance)
+    away, wide = (values - means) / deviation, deviation / scale
+    above, below = away * wide + log_ndtr(-away - wide), -away * wide + log_ndtr(away - wide)
+    logs = np.logaddexp(above, below) + 0.5 * wide * wide - np.log(2.0 * scale)
+    by_mean = np.tanh(0.5 * (below - above)) / scale
+    # The density f of the sum solves the heat equation in the variance, and f - scale**2 f'' is the normal density.
+    normal = np.exp(-0.5 * away * away - 0.5 * np.log(2.0 * np.pi * variance) - logs)
+    return logs, by_mean + np.where(means > 1.0, (1.0 - normal) / (2.0 * scale * scale), 0.0)
+
+
+def _passes(
+    initial: FloatArray, transition: FloatArray, emission: FloatArray, order: int
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """forward[t] (V**(t+1), S): a row for each word of t + 1 symbols; backward[t] (V**t, S) for what follows."""
+    n = len(initial)
+    forward, backward = [emission.T * initial], [np.ones((1, n))]
+    for _ in range(order - 1):
+        forward.append(((forward[-1] @ transition)[:, None, :] * emission.T[None]).reshape(-1, n))
+        seen = emission.T[:, None, :] * backward[-1][None]
+        backward.append(seen.reshape(-1, n) @ transition.T)
+    return forward, backward
+
+
+def _slopes(
+    weights: FloatArray,
+    forward: list[FloatArray],
+    backward: list[FloatArray],
+    transition: FloatArray,
+    emission: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Slopes of ``weights @ chance`` in the logs of the parameters: starts (1, S), moves (S, S), emissions (S, V)."""
+    n, v = emission.shape
+    order = len(forward)
+    moves, emissions = np.zeros((n, n)), np.zeros((v, n))
+    for t in range(order):
+        before, after = forward[t], backward[order - 1 - t]
+        here = before * (weights.reshape(len(before), len(after)) @ after)
+        emissions += here.reshape(-1, v, n).sum(axis=0)
+        if t == 0:
+            starts = here.sum(axis=0)
+        if t + 1 < order:
+            follows = emission.T[:, None, :] * backward[order - 2 - t][None]
+            moves += before.T @ (weights.reshape(len(before), -1) @ follows.reshape(-1, n))
+    return starts[None], moves * transition, emissions.T

@@ -1,0 +1,86 @@
+"""Rates of a noisy table of moves, by empirical Bayes: public numbers and the noisy counts, and nothing else.
+
+The prior is independence plus a diagonal: the expected count of a move from i to j is level * left_i * right_j, that of
+a stay level * left_i * stay, of a beginning level * begin * right_j. Around it a true rate is exponential, its count
+Poisson, the noise discrete Laplace with a known scale. The factors maximise the likelihood of the noisy table times
+their own prior, which draws them towards equal ones; the rates are the posterior means. The level is a factor like the
+others: the number of people is never used.
+
+Proof: docs/proofs/noisy-tables.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dphmm._kernels.noisy_counts import rates_given
+from dphmm.markov.private.descent import minimised
+from dphmm.types import FloatArray, IntArray
+
+#: The estimator's name in the provenance of a model.
+ESTIMATOR = "empirical Bayes"
+#: Standard deviations of the logs of the factors; of the difference between going from a state and coming to it.
+SPREAD, BALANCE = 1.0, 0.5
+#: The same of the diagonal and of the beginning, of which little is known.
+LOOSE = 3.0
+#: Evaluations of the likelihood end after so many cells.
+MOST_CELLS = 3 * 10**7
+MOST_STEPS = 200
+#: A step that gains less log-likelihood is the last one.
+TOLERANCE = 1e-6
+
+
+def rates_of(values: FloatArray, rows: IntArray, columns: IntArray, n_states: int, scale: float) -> FloatArray:
+    """The true rates (K, m) behind K noisy tables (K, m) of one noise scale, all greater than 0.
+
+    rows : (m,) the state that a cell leaves; ``n_states`` for a beginning.
+    columns : (m,) the state that it comes to.
+    scale : of the discrete Laplace noise, in counts.
+
+    Of several tables each is drawn towards the sum of the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows, columns = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    >>> rates_of(np.array([[80.0, -9.0, 12.0, 40.0]]), rows, columns, 2, 8.0).round().tolist()
+    [[77.0, 3.0, 7.0, 38.0]]
+    """
+    places = np.where(rows == columns, n_states, columns)
+    even = np.zeros(len(rows))
+    if len(values) == 1:
+        return _posterior(values[0], even, rows, places, n_states, scale)[None]
+    # The noise of the others is taken as Laplace of its variance: it only says where a table is drawn to, and no noise
+    # counts twice.
+    wide = scale * (len(values) - 1) ** 0.5
+    others = [_posterior(values.sum(axis=0) - table, even, rows, places, n_states, wide) for table in values]
+    bases = zip(values, map(np.log, others), strict=True)
+    return np.stack([_posterior(table, base, rows, places, n_states, scale) for table, base in bases])
+
+
+def _posterior(
+    values: FloatArray, base: FloatArray, rows: IntArray, columns: IntArray, n: int, scale: float
+) -> FloatArray:
+    """The posterior means (m,) at the likeliest factors."""
+    rates = np.empty(len(values))
+    # The level, left of each state and of the beginning, right of each state and of the diagonal.
+    width = np.concatenate([np.full(n, SPREAD), [LOOSE], np.full(n, SPREAD), [LOOSE]])
+    # In these units all factors are about as steep.
+    cells = [np.array([len(values)]), np.bincount(rows, minlength=n + 1), np.bincount(columns, minlength=n + 1)]
+    unit = 1.0 / np.sqrt(np.concatenate(cells) + 1.0)
+
+    def cost(scaled: FloatArray) -> tuple[float, FloatArray]:
+        factors, slopes = scaled * unit, np.zeros(len(scaled))
+        left, right = factors[1 : n + 2], factors[n + 2 :]
+        loglik = rates_given(values, base, rows, columns, factors[0], left, right, 1.0 / scale, slopes, rates)
+        drawn, apart = factors[1:] / width, (left[:n] - right[:n]) / BALANCE
+        slopes[1:] -= drawn / width
+        slopes[1 : n + 1] -= apart / BALANCE
+        slopes[n + 2 : 2 * n + 2] += apart / BALANCE
+        return 0.5 * float((drawn * drawn).sum() + (apart * apart).sum()) - loglik, -slopes * unit
+
+    start = np.zeros(2 * n + 3)
+    start[0] = np.log(max(float(values.sum()), 0.1 * len(values) * scale) / np.exp(base).sum())
+    steps = min(MOST_STEPS, max(10, MOST_CELLS // len(values)))
+    cost(minimised(cost, start / unit, steps, TOLERANCE).point)
+    return rates

@@ -1,0 +1,435 @@
+"""The meaning of a draft: its map, what a cell looks like, and what budgets buy. All of it is public.
+
+Figures come from `dphmm.Setup` and the plans of `dphmm.choose`, pictures from `dphmm.report`. What a browser gets are
+ready paths, numbers and sentences: it computes nothing but where a pointer is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from dphmm._cached import cached_property
+from dphmm._progress import Progress
+from dphmm.accounting.promise import SequencePromise
+from dphmm.accounting.records import in_short
+from dphmm.choose.planning import AFTER, World, state_name
+from dphmm.choose.schedule_plan import SchedulePlan
+from dphmm.errors import InvalidInput
+from dphmm.evaluation.city import City
+from dphmm.policy.constraint import Constraint
+from dphmm.report import figures, maps
+from dphmm.report.backdrop import read_backdrop
+from dphmm.report.beliefs import Cells, levels
+from dphmm.report.maps import View
+from dphmm.samplers.entropy import ReplayBits
+from dphmm.sensitivity import sensitivity_hull
+from dphmm.session.session import ReleaseSession
+from dphmm.session.setting import Setting
+from dphmm.setup.setup import Setup
+from dphmm.statement.doubt import doubt
+from dphmm.statement.release import CoveredDistance
+from dphmm.statement.sentences import all_words, block_words, by_chance, doubt_words, off, plural, within
+from dphmm.statement.story import after_words, stay_words
+from dphmm.statement.verdict import WARNS, verdict
+from dphmm.states.grid import Grid
+from dphmm.states.maps import metres_per_degree
+from dphmm.studio.draft import Box, Draft, cells_of
+from dphmm.types import Exact, FloatArray, IntArray
+
+#: Room around the box of a map, as a share of it, into which a new box may be drawn.
+_AROUND = 0.06
+#: Degrees between two lines of the map of the world.
+_LINES = 30
+#: Invented people of a preview, and of the figures that stay: those of ``dphmm plan``.
+PREVIEW, FINAL = 10, 100
+#: Columns of the grid over a backdrop without a box.
+_COARSE = 20
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """A path of the picture, and its style."""
+
+    style: str
+    path: str
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A name at a place of the picture."""
+
+    x: float
+    y: float
+    text: str
+
+
+class Map(msgspec.Struct, frozen=True):
+    """A picture, ``width`` by ``height``.
+
+    frame : the degrees of its edges. columns, rows, x, y, side : of the cells, from the south-west; 0 before a box is
+    drawn. areas : the names of drawn areas where they are.
+    """
+
+    width: float
+    height: float
+    frame: Box
+    layers: list[Layer]
+    names: list[Named]
+    areas: list[Named]
+    columns: int = 0
+    rows: int = 0
+    x: float = 0.0
+    y: float = 0.0
+    side: float = 0.0
+
+
+class Share(msgspec.Struct, frozen=True):
+    """How likely a reader believes a label to be, and whether it looks like the chosen one."""
+
+    name: str
+    share: float
+    alike: bool
+
+
+class State(msgspec.Struct, frozen=True):
+    """A state that was chosen to look at: sentences, and of cells layers, of labels shares."""
+
+    number: int
+    name: str
+    lines: list[str]
+    layers: list[Layer]
+    shares: list[Share]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A total: what it buys and gives away, in words. against: the reasons for which it is no advice."""
+
+    total: str
+    answers: str
+    error: str
+    stays: list[str]
+    own: bool
+    against: list[str]
+
+
+class Sentence(msgspec.Struct, frozen=True):
+    """A sentence, and whether it warns."""
+
+    text: str
+    warns: bool
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """What a budget buys, and gives away.
+
+    people : how many were invented. total : how many rows there will be. pictures : headings by name.
+    """
+
+    people: int
+    total: int
+    of: str
+    stays: list[str]
+    rows: list[Row]
+    without: Row
+    verdict: list[Sentence]
+    doubt: list[str]
+    notes: list[str]
+    pictures: dict[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A public map to draw on, in degrees: longitude and latitude (n, 2)."""
+
+    water: Sequence[FloatArray] = ()
+    roads: Sequence[FloatArray] = ()
+    names: Sequence[tuple[str, float, float]] = ()
+    box: Box | None = None
+
+    @classmethod
+    def read(cls, path: str | Path) -> Ground:
+        """The shapes of a GeoJSON file. Raises InvalidInput as `dphmm.report.read_backdrop`."""
+        places: list[FloatArray] = []
+
+        def add(part: Any) -> None:
+            if isinstance(part, dict):
+                part = [value for name, value in part.items() if name in ("features", "geometry", "coordinates")]
+            if isinstance(part, list) and part and all(isinstance(one, (int, float)) for one in part):
+                places.append(np.array(part[:2], dtype=np.float64))
+            elif isinstance(part, list):
+                for one in part:
+                    add(one)
+
+        try:
+            add(json.loads(Path(path).read_text(encoding="utf-8")))
+        except (OSError, ValueError, RecursionError):
+            raise InvalidInput("backdrop", str(path), "a GeoJSON file") from None
+        if not places:
+            raise InvalidInput("backdrop", f"{path}, without coordinates", "GeoJSON of water, roads and names")
+        (west, south), (east, north) = np.min(places, axis=0), np.max(places, axis=0)
+        box = (float(west), float(south), float(east), float(north))
+        shapes, grid = read_backdrop(path, _coarse(box)), _coarse(box)
+
+        def degrees(points: FloatArray) -> FloatArray:
+            lat, lon = grid.to_latlon(np.nan_to_num(points))
+            return np.where(np.isnan(points), np.nan, np.stack([lon, lat], axis=1))
+
+        names = [(name, *degrees(np.array([[x, y]]))[0].tolist()) for name, x, y in shapes.names]
+        return cls([degrees(one) for one in shapes.water], [degrees(one) for one in shapes.roads], names, box)
+
+    @classmethod
+    def of_city(cls, city: City) -> Ground:
+        """The river, the bridges and the quarters of a simulated city."""
+        grid, places = city.grid, np.array([place for _, *place in city.quarters])
+        shapes = [np.stack(grid.to_latlon(one)[::-1], axis=1) for one in (city.river, *city.bridges, places)]
+        names = [(name, *at) for (name, *_), at in zip(city.quarters, shapes.pop().tolist(), strict=True)]
+        return cls(shapes[:1], shapes[1:], names, (grid.west, grid.south, grid.east, grid.north))
+
+
+def _coarse(box: Box) -> Grid:
+    west, south, east, north = box
+    north_south, east_west = metres_per_degree((south + north) / 2)
+    return Grid(*box, max((east - west) * east_west, (north - south) * north_south) / _COARSE)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A setting as it is looked at: what every request about it shares."""
+
+    setup: Setup
+    draft: Draft
+    ground: Ground
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The cells of a map, as they are drawn."""
+        return Cells.of_space(self.setup.space)
+
+    @cached_property
+    def view(self) -> View:
+        """Where they are in the picture, with room around them."""
+        room = _AROUND * float((self.cells.high - self.cells.low).max())
+        return View.around(self.cells.low - room, self.cells.high + room)
+
+    @cached_property
+    def covered(self) -> float | None:
+        """The covered distance in metres; None of labels, and where every two places look alike."""
+        found = CoveredDistance.of([self.setup.policy], self.setup.space)
+        return found.metres if found is not None and isinstance(found.metres, float) and found.metres > 0 else None
+
+    @cached_property
+    def hull(self) -> FloatArray:
+        """The corners (n, 2) of the sensitivity hull in metres around a cell; none of labels."""
+        space, policy = self.setup.space, self.setup.policy
+        if space.has_labels:
+            return np.zeros((0, 2))
+        everywhere = np.ones(space.n_states, dtype=np.bool_)
+        return sensitivity_hull(policy, space, Constraint.surrogated(everywhere, everywhere, space)).vertices[:, :2]
+
+    def lines(self) -> list[str]:
+        """The setting in words."""
+        setup = self.setup
+        alone = int((~setup.policy.has_neighbor(None)).sum())
+        words = [*repr(setup).splitlines(), *[f"{alone:,} have none that looks like them"] * bool(alone)]
+        return [*words, *setup.model.notes, *setup.policy.notes]
+
+    def map(self) -> Map | None:
+        """The map of the setting; None of labels."""
+        grid = self.setup.space
+        if not isinstance(grid, Grid):
+            return None
+        view, cells = self.view, self.cells
+        drawing = _Layers()
+        drawing.add(self.ground, grid, view)
+        drawing.layers.append(Layer("any-cell", maps.shape(view, cells, np.arange(len(cells)))))
+        areas = []
+        for area in self.draft.areas:
+            touched = np.unique(cells.of[cells_of(area, grid)])
+            drawing.layers.append(Layer("area", maps.shape(view, cells, touched)))
+            corner = view(grid.projection.to_metres(area.box[3], area.box[0]))
+            areas.append(Named(float(corner[0]), float(corner[1]), area.name))
+        corner = view(cells.low)
+        frame, names = _frame(grid, view), _names(self.ground, grid, view)
+        return Map(
+            *(view.side, view.side, frame, drawing.layers, names, areas),
+            columns=grid.columns,
+            rows=grid.rows,
+            x=float(corner[0]),
+            y=float(corner[1]),
+            side=grid.cell * view.scale,
+        )
+
+    def state(self, number: int, epsilon: Exact, draw: int) -> State:
+        """What one state looks like, and what one answer about an invented person in it tells.
+
+        ``draw`` : which answer, replayed by this number. Raises InvalidInput for no state of the setting, and as a
+        release would.
+        """
+        setup, space = self.setup, self.setup.space
+        if not 0 <= number < space.n_states:
+            raise InvalidInput("state", number, f"0 to {space.n_states - 1}")
+        near = np.setdiff1d(setup.policy.neighbors(number), [number]).astype(np.int64)
+        setting = Setting.of(setup.model, setup.policy, space, epsilon, **setup.choices)
+        session = ReleaseSession.of(setting, bits=ReplayBits(f"studio {number} {draw}".encode()))
+        plan = setting.plan(setting.first())
+        answer = session.release(space.names[number])
+        assert session.posterior is not None and answer.z is not None
+        belief, degree = np.exp(session.posterior.log_probability), int(plan.degrees()[number])
+        what, name = "label" if space.has_labels else state_name(space), space.names[number]
+        lines = [
+            f"{name} looks like {plural(len(near), f'other {what}')}",
+            f"degree of protection: {degree} ({what}s that one answer hides it among, itself counted)",
+            f"one answer of epsilon {in_short(setting.options.epsilon)} about an invented person there: "
+            f"{in_words(belief, space, number)}",
+        ]
+        if space.has_labels:
+            alike = np.isin(np.arange(space.n_states), [*near, number]).tolist()
+            shares = [Share(*one) for one in zip(space.names, belief.tolist(), alike, strict=True)]
+            return State(number, name, [*lines, f"the answer says {answer.z}"], [], shares)
+        return State(number, name, lines, self._layers(number, near, belief, np.asarray(answer.z)), [])
+
+    def _layers(self, number: int, near: IntArray, belief: FloatArray, z: FloatArray) -> list[Layer]:
+        view, cells, layers = self.view, self.cells, []
+        level = levels(cells.gathered(belief[None]))[0]
+        for rank, style in enumerate(("b95", "b80", "b50"), 1):
+            layers.append(Layer(style, maps.shape(view, cells, np.flatnonzero(level == rank))))
+        layers.append(Layer("joined", maps.shape(view, cells, np.unique(cells.of[near]))))
+        layers.append(Layer("chosen", maps.shape(view, cells, cells.of[[number]])))
+        corners = view(self.setup.space.own_answers[number] + self.hull)
+        layers.append(Layer("hull", _path(corners, close=True)))
+        at, _ = view.kept(view(z[None]))
+        x, y = at[0].tolist()
+        layers.append(Layer("cross", f"M{x - 7:.1f} {y - 7:.1f}l14 14m0-14l-14 14"))
+        return layers
+
+    def budgets(self, people: int, progress: Progress) -> Iterator[tuple[Budget, SchedulePlan]]:
+        """What the budget and those that it is compared with buy, again and again: the own first, then beside others.
+
+        Raises InvalidInput and Unprotectable as `dphmm.choose.plan`, and whatever ``progress`` raises.
+        """
+        setup, draft = self.setup, self.draft
+        promise = draft.promise
+        world = World(
+            *(setup.model, setup.policy, setup.space, promise),
+            hours=draft.hours or None,
+            epsilon=draft.epsilon or None,
+            people=people,
+            choices=setup.choices,
+        )
+        totals = world.totals(promise.exact)
+        plans: list[SchedulePlan] = []
+        for plan in world.plans(totals, progress):
+            plans.append(plan)
+            own = replace(plans[0], others=tuple(plans[1:]))
+            yield self._budget(own, world, len(totals)), own
+
+    def _budget(self, own: SchedulePlan, world: World, total: int) -> Budget:
+        promise, found = own.schedule.promise, replace(own.found, noun=self.setup.noun)
+        told = verdict(own.schedule.releases, replayable=False, limited=True, found=found, covered=self.covered)
+        ends = [stay.after for stay in own.stays.found if stay.after in AFTER]
+        rows = [
+            Row(
+                in_short(one.schedule.promise.exact),
+                f"{one.schedule.releases} × {in_short(one.schedule.exact)}",
+                off(one.expected_error, one.unit),
+                [off(stay.error, one.unit) for stay in one.stays.found if stay.after in AFTER],
+                one is own,
+                list(world.not_advised(one)),
+            )
+            for one in own.by_total
+        ]
+        alone = [off(own.stays.without, own.unit)] * len(ends)
+        base = Row("without the file", "", off(own.without, own.unit), alone, False, [])
+        answers = own.schedule.releases
+        limits = [f"one answer leaves {doubt_words(doubt(own.schedule.exact))}"]
+        if answers > 1:
+            every = f"{all_words(answers)} answers of {block_words(promise)}"
+            limits.append(f"{every}: {doubt_words(doubt(promise.exact))}")
+        stays = [f"{stay_words(own.unit)}, {after_words(own.stays.what, after)}" for after in ends]
+        return Budget(
+            people=own.people,
+            total=total,
+            of=within(block_words(promise)),
+            stays=stays,
+            rows=rows,
+            without=base,
+            verdict=[Sentence(line, rule in WARNS) for rule, line in zip(told.rules, told.lines, strict=True)],
+            doubt=limits,
+            notes=[note for note in (by_chance(own.chance),) if note],
+            pictures={name: figure.heading for name, figure in pictures(own).items()},
+        )
+
+
+def pictures(plan: SchedulePlan) -> dict[str, Any]:
+    """The pictures of a plan, by name: what is found of who stays, and what each total buys."""
+    drawn = {"stays": figures.nights_of_plan(plan)}
+    if plan.others:
+        drawn["totals"] = figures.ladder_of_plans(plan.by_total)
+    return {name: figure for name, figure in drawn.items() if figure is not None}
+
+
+def in_words(belief: FloatArray, space: Any, number: int) -> str:
+    """How far off a reader is by a belief (N,), or how sure of the right label."""
+    if space.has_labels:
+        return f"a reader is {100 * belief[number]:.0f} % sure of it"
+    apart = space.distances(space.own_answers[number][None], space.own_answers)
+    return f"a reader misses it by {off(float(belief @ apart), space.unit)} on average"
+
+
+def open_map(ground: Ground) -> Map:
+    """The map before a box is drawn: of the backdrop, or of the world."""
+    if ground.box is not None:
+        grid = _coarse(ground.box)
+        view = View.around(np.zeros(2), np.array([grid.columns, grid.rows]) * grid.cell)
+        drawing = _Layers()
+        drawing.add(ground, grid, view)
+        return Map(view.side, view.side, _frame(grid, view), drawing.layers, _names(ground, grid, view), [])
+    width, height = maps.SIDE, maps.SIDE / 2
+    x, y = (np.arange(_LINES, end, _LINES) / 360 * width for end in (360, 180))
+    lines = [f"M{at:.1f} 0V{height:g}" for at in x] + [f"M0 {at:.1f}H{width:g}" for at in y]
+    return Map(width, height, (-180.0, -90.0, 180.0, 90.0), [Layer("graticule", "".join(lines))], [], [])
+
+
+def _frame(grid: Grid, view: View) -> Box:
+    """The degrees of the edges of a picture."""
+    low, high = view.north - view.side / view.scale, view.west + view.side / view.scale
+    lat, lon = grid.to_latlon(np.array([[view.west, low], [high, view.north]]))
+    return (float(lon[0]), float(lat[0]), float(lon[1]), float(lat[1]))
+
+
+def _names(ground: Ground, grid: Grid, view: View) -> list[Named]:
+    placed = [(name, view(grid.projection.to_metres(lat, lon)).tolist()) for name, lon, lat in ground.names]
+    return [Named(x, y, name) for name, (x, y) in placed if 0 < x < view.side and 0 < y < view.side]
+
+
+class _Layers:
+    """Layers of a picture, from the bottom up."""
+
+    def __init__(self) -> None:
+        self.layers: list[Layer] = []
+
+    def add(self, ground: Ground, grid: Grid, view: View) -> None:
+        """Water and roads."""
+        for style, lines in (("water", ground.water), ("road", ground.roads)):
+            points = (view(grid.projection.to_metres(line[:, 1], line[:, 0])) for line in lines)
+            self.layers.append(Layer(style, "".join(_path(one, close=style == "water") for one in points)))
+
+
+def _path(points: FloatArray, *, close: bool) -> str:
+    """A line through points (n, 2); a row of NaN begins another."""
+    gaps = np.flatnonzero(np.isnan(points).any(axis=1))
+    parts = (part[~np.isnan(part).any(axis=1)] for part in np.split(points, gaps))
+    return "".join(
+        "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in part.tolist()) + "Z" * close for part in parts if len(part)
+    )
+
+
+def written(promise: SequencePromise, noun: str, people: int, called: str) -> str:
+    """What a release spends, before it is agreed to."""
+    most = f"up to {in_short(promise.exact)} {within(block_words(promise))}"
+    return f"This spends {most} of each of {plural(people, noun, called)}. It cannot be undone: the ledger keeps it."

@@ -1,0 +1,200 @@
+"""The page and its requests, for this computer alone: loopback, one random token, and requests of the page itself.
+
+    GET  /TOKEN/                the page; its script and style are in it, and nothing is loaded but pictures of plans
+    GET  /TOKEN/setting         Shown
+    POST /TOKEN/setting         {version, draft} -> Shown; /file {version, text} and /demo {version} alike
+    GET  /TOKEN/progress        Progressed
+    POST /TOKEN/state           {version, number, draw} -> State
+    GET  /TOKEN/picture/NAME    ?version=N -> SVG
+    GET  /TOKEN/saved/NAME      ?version=N -> a file to download
+    POST /TOKEN/save            {version} -> names of files
+    POST /TOKEN/check           {version} -> Checked
+    POST /TOKEN/ask             {version} -> Asked
+    POST /TOKEN/release         {version, word} -> Progressed
+    GET  /TOKEN/report          the page of the release
+
+A refusal is {error} with 400; 403 for another origin or host, 404 without the token, 409 for a stale version.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import socket
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dphmm.errors import DphmmError
+from dphmm.report.palette import css
+from dphmm.studio.draft import Draft
+from dphmm.studio.gate import HOST, Gate, token
+from dphmm.studio.session import Stale, Studio
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+#: Larger requests are none of the page's.
+_LARGEST = 2_000_000
+
+
+class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request about a version."""
+
+    version: int
+
+
+class Change(Version, frozen=True):
+    """A draft in place of that of a version."""
+
+    draft: Draft
+
+
+class Text(Version, frozen=True):
+    """A pipeline file in place of a version."""
+
+    text: str
+
+
+class Look(Version, frozen=True):
+    """A state to look at, and which answer about an invented person there is drawn."""
+
+    number: int
+    draw: int = 0
+
+
+class Agreed(Version, frozen=True):
+    """The word that agrees to a release."""
+
+    word: str
+
+
+def page() -> tuple[str, str]:
+    """The page, and its content security policy: nothing runs but the page's script, and no text becomes markup."""
+    folder = files("dphmm.studio").joinpath("page")
+    style = css() + folder.joinpath("studio.css").read_text(encoding="utf-8")
+    script = folder.joinpath("studio.js").read_text(encoding="utf-8")
+    text = folder.joinpath("studio.html").read_text(encoding="utf-8")
+    whole = text.replace("/* style */", style).replace("/* script */", script)
+    allowed = f"script-src {_hash(script)}; style-src {_hash(style)}; img-src 'self' data:; connect-src 'self'"
+    closed = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    typed = "require-trusted-types-for 'script'; trusted-types 'none'"
+    return whole, f"default-src 'none'; frame-src 'self'; {allowed}; {closed}; {typed}"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def app_of(studio: Studio, token: str, port: int) -> Gate:
+    """The requests of a session, for pages of this server alone; ``port`` is the one that is listened on."""
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.responses import Response
+    from starlette.routing import Mount, Route
+
+    html, policy = page()
+
+    def posted(taken: type[Any], work: Callable[[Any], Any]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            length = request.headers.get("content-length", "")
+            if not length.isdecimal() or int(length) > _LARGEST:
+                return _json({"error": f"a request of more than {_LARGEST:,} bytes"}, 413)
+            if request.headers.get("content-type") != "application/json":
+                return _json({"error": "a request that is no JSON"}, 415)
+            try:
+                given = msgspec.json.decode(await request.body(), type=taken)
+            except msgspec.DecodeError as error:
+                return _json({"error": f"setting: {error}"}, 400)
+            return await run_in_threadpool(_answered, lambda: _json(work(given)))
+
+        return answer
+
+    def got(work: Callable[[Request], Response]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return await run_in_threadpool(_answered, lambda: work(request))
+
+        return answer
+
+    def report(_: Request) -> Response:
+        found = studio.report
+        return _json({"error": "no report yet"}, 404) if found is None else Response(found, media_type="text/html")
+
+    def of_version(request: Request) -> int:
+        text = request.query_params.get("version", "")
+        return int(text) if text.isdecimal() else 0
+
+    def picture(request: Request) -> Response:
+        drawn = studio.picture(of_version(request), request.path_params["name"])
+        return Response(drawn, media_type="image/svg+xml")
+
+    def saved(request: Request) -> Response:
+        name = request.path_params["name"]
+        try:
+            text = studio.companion(of_version(request), name)
+        except KeyError:
+            return _json({"error": "no such file"}, 404)
+        kept = {"content-disposition": "attachment"}
+        return Response(text, media_type="text/plain; charset=utf-8", headers=kept)
+
+    async def start(_: Request) -> Response:
+        return Response(html, media_type="text/html", headers={"content-security-policy": policy})
+
+    routes = [
+        Route("/", start),
+        Route("/setting", got(lambda _: _json(studio.shown()))),
+        Route("/setting", posted(Change, lambda one: studio.change(one.version, one.draft)), methods=["POST"]),
+        Route("/file", posted(Text, lambda one: studio.read(one.version, one.text)), methods=["POST"]),
+        Route("/demo", posted(Version, lambda one: studio.demo(one.version)), methods=["POST"]),
+        Route("/progress", got(lambda _: _json(studio.progressed()))),
+        Route("/state", posted(Look, lambda one: studio.look(one.version, one.number, one.draw)), methods=["POST"]),
+        Route("/picture/{name}", got(picture)),
+        Route("/saved/{name}", got(saved)),
+        Route("/save", posted(Version, lambda one: studio.save(one.version)), methods=["POST"]),
+        Route("/check", posted(Version, lambda one: studio.check(one.version)), methods=["POST"]),
+        Route("/ask", posted(Version, lambda one: studio.ask(one.version)), methods=["POST"]),
+        Route("/release", posted(Agreed, lambda one: studio.release(one.version, one.word)), methods=["POST"]),
+        Route("/report", got(report)),
+    ]
+    return Gate(Starlette(routes=[Mount(f"/{token}", routes=routes)]), port)
+
+
+def _answered(work: Callable[[], Response]) -> Response:
+    """An answer, or the line of a refusal."""
+    try:
+        return work()
+    except Stale:
+        return _json({"error": "another page has changed the setting: this one shows it now"}, 409)
+    except DphmmError as error:
+        return _json({"error": str(error)}, 400)
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    from starlette.responses import Response
+
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+def serve(studio: Studio, port: int, opened: Callable[[str], None]) -> None:
+    """Serve a session on this computer until Ctrl-C. ``port`` 0: a free one; ``opened`` is called with the address.
+
+    Raises OSError for a port that is in use.
+    """
+    import uvicorn
+
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((HOST, port))
+        # Whoever is told the address is answered.
+        listening.listen()
+        own, key = int(listening.getsockname()[1]), token()
+        # Addresses hold the token: nothing of requests is logged.
+        config = uvicorn.Config(app_of(studio, key, own), log_level="critical", access_log=False, server_header=False)
+        opened(f"http://{HOST}:{own}/{key}/")
+        try:
+            uvicorn.Server(config).run(sockets=[listening])
+        finally:
+            studio.close()

@@ -1,0 +1,50 @@
+"""Sequences to learn from: public slots, cuts at gaps, and the steps that answers are of.
+
+Fails for a slot that changes elsewhere than midway, for a move in the slot of the step it leads to, and for answers
+that a cut drops.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from dphmm.decoding import rows_and_subjects
+from dphmm.learning.sequences import public_slots, slots_of, stretches_of
+from learning.test_expectation import HALVES
+from learning.test_expectation import HOURS as SIX
+from learning.test_learn import HOUR, MODEL, POLICY, SPACE, STEPS, regular, released
+
+pytestmark = pytest.mark.replayed_words
+
+
+def test_a_move_has_the_slot_of_the_step_that_it_leaves():
+    assert slots_of(HALVES, 5, 6, HOUR * SIX).tolist() == [0, 1, 1, 0, 0, 1]
+
+
+def test_slots_change_midway_between_the_times_that_were_asked():
+    schedule = dphmm.accounting.Schedule(dphmm.SequencePromise(4, per=STEPS), 2, at=(9, 19))
+    table = pd.DataFrame({"user": "a", "t": pd.date_range("2030-03-04", periods=24, freq="h", tz="UTC")})
+    table["state"] = SPACE.names[0]
+    bits = dphmm.ReplayBits(1)
+    asked = dphmm.release_many(table, MODEL, POLICY, SPACE, schedule=schedule, bits=bits, progress=False)
+    rows, subjects = rows_and_subjects(asked, (MODEL, POLICY, SPACE), 2, None, None, schedule=schedule)
+    _, (one,) = stretches_of(rows, subjects, MODEL)
+    assert len(one.which) == 19 and np.flatnonzero(one.which >= 0).tolist() == [8, 18]
+    # Asked at 8 and 18 o'clock: midway are 13 and 1 o'clock.
+    assert public_slots([one], HOUR, 6).begins == (1 * HOUR, 13 * HOUR)
+    assert public_slots([one], None, 6) is public_slots([one], 7000, 6) is None
+    assert public_slots([one], HOUR, 1).n == 1
+
+
+def test_gaps_cut_a_sequence(monkeypatch):
+    """Each part begins with the public belief of its step, and all answers are kept."""
+    monkeypatch.setattr("dphmm.learning.sequences.LONGEST_GAP", 5)
+    table, _ = released(1, regular(), 8)
+    some = table[(table.index < 3) | (table.index > 12)]
+    rows, subjects = rows_and_subjects(some, (MODEL, POLICY, SPACE), None, None, None)
+    _, (one, two) = stretches_of(rows, subjects, MODEL)
+    assert (len(one.which), len(two.which)) == (3, 11) and one.prior is None and two.phase - one.phase == 13
+    assert np.allclose(two.prior, MODEL.initial) and (two.which >= 0).all()

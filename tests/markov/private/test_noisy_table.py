@@ -1,0 +1,122 @@
+"""Rates of a noisy table: a function of it, of the noise's scale and of nothing else; nearer than clipping.
+
+What could go wrong: a number of the data beside the table; a state whose number matters; a beginning that counts twice;
+several tables that are taken for one; a prior that does not give way to many data, or holds on to noise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dphmm.markov.private import planned
+from dphmm.markov.private.chain import fit_chain
+from dphmm.markov.private.noisy_table import rates_of
+from dphmm.markov.private.release import NoisyTable, nearest_counts
+from dphmm.samplers.body import DiscreteLaplace
+from dphmm.samplers.entropy import ReplayBits
+
+N = 5
+ROWS, COLUMNS = np.repeat(np.arange(N), N), np.tile(np.arange(N), N)
+
+
+def noisy(counts, scale, seed):
+    noise = DiscreteLaplace(scale).draw(counts.size, ReplayBits(seed))
+    return (counts.ravel() + noise).astype(float)
+
+
+def sticky(seed, moves):
+    """Counts (N, N) of a chain that mostly stays, and the rows of the chain."""
+    random = np.random.default_rng(seed)
+    chain = 0.7 * np.eye(N) + 0.3 * random.dirichlet(np.ones(N), N)
+    return random.multinomial(moves // N, chain), chain
+
+
+def rows_of(rates):
+    table = rates.reshape(-1, N)
+    return table / table.sum(axis=1, keepdims=True)
+
+
+def test_other_true_numbers_with_the_same_noisy_table_give_the_same_bytes(monkeypatch):
+    table = NoisyTable(np.array([3.0, -2.0, 7.0, 1.0, 0.0, 5.0, -9.0, -1.0, -4.0, 12.0, 0.0, 1.0]), 2.0)
+    monkeypatch.setattr(planned, "release", lambda *_: table)
+    models = [
+        fit_chain(data, 3, 1, 4, initial="first", bits=ReplayBits(1))[0]
+        for data in ([], [[0, 1]], [[2, 2, 2]] * 500, [[1]] * 31)
+    ]
+    assert len({(model.initial.tobytes(), model.transition.toarray().tobytes()) for model in models}) == 1
+
+
+def test_every_rate_is_possible_and_many_data_are_believed():
+    counts, _ = sticky(0, 10**7)
+    (rates,) = rates_of(noisy(counts, 3, 1)[None], ROWS, COLUMNS, N, 3.0)
+    np.testing.assert_allclose(rates, counts.ravel(), atol=30)
+    (rates,) = rates_of(np.full((1, N * N), -40.0), ROWS, COLUMNS, N, 10.0)
+    assert (rates > 0).all() and rates.sum() < 40
+    np.testing.assert_allclose(rows_of(rates), 1 / N, atol=0.02)
+
+
+def test_relabelled_states_give_relabelled_rates():
+    counts, _ = sticky(2, 2_000)
+    values, names = noisy(counts, 30, 3), np.random.default_rng(0).permutation(N)
+    (rates,) = rates_of(values[None], ROWS, COLUMNS, N, 30.0)
+    (renamed,) = rates_of(values[None], names[ROWS], names[COLUMNS], N, 30.0)
+    np.testing.assert_allclose(renamed, rates, rtol=1e-2)
+
+
+@pytest.mark.parametrize("scale", [10, 50, 200])
+def test_it_is_nearer_than_clipping(scale):
+    """Cross-entropy per move, over 40 tables: less than clipping by more than three standard errors of the gain."""
+    gains = []
+    for seed in range(40):
+        counts, chain = sticky(seed, 3_000)
+        values = noisy(counts, scale, seed)
+        (rates,) = rates_of(values[None], ROWS, COLUMNS, N, float(scale))
+        clipped = nearest_counts(values, np.arange(N + 1) * N) + 1
+        gains.append((chain * np.log(rows_of(rates) / rows_of(clipped))).sum(axis=1).mean())
+    assert np.mean(gains) > 3 * np.std(gains) / np.sqrt(len(gains))
+
+
+def test_of_pure_noise_the_rows_are_nearly_even():
+    """Cross-entropy of even rows: less than clipping in the mean of 40 tables, by more than three standard errors."""
+    gains = []
+    for seed in range(40):
+        values = noisy(np.full(N * N, 4), 100, seed)
+        (rates,) = rates_of(values[None], ROWS, COLUMNS, N, 100.0)
+        clipped = nearest_counts(values, np.arange(N + 1) * N) + 1
+        gains.append(np.log(rows_of(rates) / rows_of(clipped)).mean())
+    assert np.mean(gains) > 3 * np.std(gains) / np.sqrt(len(gains))
+
+
+def test_several_tables_share_what_they_have_in_common():
+    """Six tables of one chain: each is nearer to it than alone, in the mean of 20 by three standard errors."""
+    gains = []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        chain = sticky(seed, N)[1]
+        values = np.stack([noisy(random.multinomial(100, chain), 3, 6 * seed + k) for k in range(6)])
+        together = rates_of(values, ROWS, COLUMNS, N, 3.0)
+        alone = np.concatenate([rates_of(values[k : k + 1], ROWS, COLUMNS, N, 3.0) for k in range(6)])
+        gains.append((np.tile(chain, (6, 1)) * np.log(rows_of(together) / rows_of(alone))).sum(axis=1).mean())
+    assert np.mean(gains) > 3 * np.std(gains) / np.sqrt(len(gains))
+
+
+def test_a_beginning_is_one_row_of_its_own():
+    """Starts all in one state move no row of moves by much, and are a row that says so."""
+    counts, _ = sticky(4, 4_000)
+    rows, columns = np.append(ROWS, np.full(N, N)), np.append(COLUMNS, np.arange(N))
+    values = np.append(noisy(counts, 20, 5), [400.0, 1.0, -3.0, 8.0, 2.0])
+    (rates,) = rates_of(values[None], rows, columns, N, 20.0)
+    (without,) = rates_of(values[None, : N * N], ROWS, COLUMNS, N, 20.0)
+    assert rates[N * N] / rates[N * N :].sum() > 0.85
+    np.testing.assert_allclose(rows_of(rates[: N * N]), rows_of(without), atol=0.05)
+
+
+def test_the_tables_with_the_others_taken_away_say_nothing_of_a_table_twice():
+    """Of K tables of which one is nothing but noise, the others' rows stay as near as those of the others alone."""
+    random = np.random.default_rng(7)
+    chain = sticky(7, N)[1]
+    tables = np.stack([noisy(random.multinomial(2_000, chain), 5, k) for k in range(3)])
+    with_noise = np.concatenate([tables, noisy(np.zeros(N * N, int), 5, 9)[None]])
+    together = rates_of(with_noise, ROWS, COLUMNS, N, 5.0)[:3]
+    np.testing.assert_allclose(rows_of(together), np.tile(chain, (3, 1)), atol=0.05)

@@ -1,0 +1,74 @@
+"""The map of what follows what: its numbers are the answer's, its intervals cover, and noise alone draws nothing.
+
+It would fail for an interval that is too short, for a least count that noise passes, and for a move that is not drawn.
+"""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from dphmm.errors import InvalidInput
+from dphmm.plot._flows import _in_order, _reach
+
+STATES = ["register", "check", "decide"]
+PATHS = [["register", "check", "decide"]] * 60 + [["register", "decide", "register", "decide"]] * 30
+
+
+def asked(seed=1, paths=PATHS, epsilon=2, **options):
+    rows = [(user, step, state) for user, path in enumerate(paths) for step, state in enumerate(path)]
+    table = pd.DataFrame(rows, columns=["user", "step", "state"])
+    chosen = {"states": STATES, "ends": True, "neighbours": "add-remove", "bits": dphmm.ReplayBits(seed), **options}
+    return dphmm.query("flows", table, "group:5", epsilon, **chosen)
+
+
+def test_the_numbers_are_those_of_the_answer_and_every_one_is_drawn():
+    found = asked()
+    figure = dphmm.plot.directly_follows(found)
+    noisy = {(a, b): n for a, b, n in found.table.itertuples(index=False)}
+    shown = {(a, b): int(n) for a, b, n, _, _ in figure.rows}
+    assert shown == {pair: noisy[pair] for pair in shown} and 0 < len(shown) < len(noisy)
+    assert max(count for pair, count in noisy.items() if pair not in shown) < min(shown.values())
+    reach = _reach(float(found.event.parts[0].scale), 1)
+    assert all((int(low), int(high)) == (int(n) - reach, int(n) + reach) for _, _, n, low, high in figure.rows)
+    picture = str(figure.drawings[0])
+    assert sorted(re.findall(r">([\d,]+) ± ", picture)) == sorted(f"{n:,}" for n in shown.values())
+    assert {"(start)", "(end)", *STATES} == set(re.findall(r">([a-z()]+)</text>", picture))
+
+
+def test_activities_stand_in_the_order_of_most_moves():
+    figure = dphmm.plot.directly_follows(asked())
+    words = re.findall(r">([a-z()]+)</text>", str(figure.drawings[0]))
+    assert words == ["(start)", "register", "check", "decide", "(end)"]
+    assert _in_order({("a", "b"): 1, ("b", "a"): 5}) == ["b", "a"] and _in_order({("a", "a"): 3}) == ["a"]
+
+
+def test_intervals_cover_and_noise_alone_draws_nothing_nine_times_of_ten():
+    """Discrete Laplace noise of three scales, 200,000 numbers each: five standard errors of 90 % are below .0034."""
+    random = np.random.default_rng(5)
+    for scale in (0.5, 3.0, 25.0):
+        q = np.exp(-1 / scale)
+        noise = random.geometric(1 - q, (2, 200_000)) - 1
+        values = np.abs(noise[0] - noise[1])
+        assert (values <= _reach(scale, 1)).mean() >= 0.9 - 0.0034
+        # A shorter interval would not cover: the bound is as short as whole numbers let it be.
+        assert _reach(scale, 1) == 0 or 2 * q ** _reach(scale, 1) / (1 + q) > 0.1
+        beyond = (values[:199_000].reshape(-1, 1000) > _reach(scale, 1000)).any(axis=1)
+        assert beyond.mean() <= 0.1 + 5 * np.sqrt(0.1 * 0.9 / 199)
+
+
+def test_what_is_no_answer_of_flows_is_refused():
+    with pytest.raises(InvalidInput, match=r"found: got list; expected what dphmm\.query"):
+        dphmm.plot.directly_follows([])
+    with pytest.raises(
+        InvalidInput, match=r"found: got no count above [0-9]+, which noise reaches; expected more people"
+    ):
+        dphmm.plot.directly_follows(asked(paths=[["register"]], epsilon="0.1"))
+    other = SimpleNamespace(table=pd.DataFrame({"state": ["a"], "count": [1]}))
+    with pytest.raises(InvalidInput, match="found"):
+        dphmm.plot.directly_follows(other)
