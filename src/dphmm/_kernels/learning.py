@@ -81,8 +81,10 @@ def backward(
     counts: FloatArray,
     starts: FloatArray,
 ) -> None:
-    """Add the expected moves of a group that `forward` has filtered to ``counts`` (K, m), and of each person's first
-    states to ``starts`` (N, n). ``alpha`` becomes the marginals given all observations up to the step ``ends`` (n,).
+    """Add the expected moves of a group that `forward` has filtered to ``counts`` (K, m).
+
+    To ``starts`` (N, n) are added the laws of each person's first state. ``alpha`` becomes the marginals given all
+    observations up to the step ``ends`` (n,).
     """
     steps, n_states, n = alpha.shape
     later, gain = np.empty((n_states, n)), np.empty((n_states, n))
