@@ -9,6 +9,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import dphmm
+from dphmm.states import Trajectories
+from dphmm.states.space import END
+from dphmm.storage.importers import import_trajectories
+
 pytestmark = pytest.mark.replayed_words
 
 CHANGED = "released.csv was changed since released.csv.privacy.json was written"
@@ -80,3 +85,17 @@ def test_estimates_are_points_too(folder, run):
     run("read", "out", "--estimates", "-q")
     said = run("export", "out/estimates.csv", "-o", "where.geojson").stderr
     assert "36 points of smoothed" in said
+
+
+def test_a_release_is_exported_as_a_log(tmp_path, run):
+    rows = Trajectories.from_labels(["bbbb"] * 3 + ["cccc"] * 3, state=["a", "b", END] * 2, order=[1, 2, 3] * 2)
+    setup = dphmm.Setup.labels(["a", "b", END], moves=[[1, 8, 1], [1, 1, 8], [0, 0, 1]], first=[1, 0, 0], noun="case")
+    chosen = {"case_names": "random", "bits": dphmm.ReplayBits(1), "check": False, "progress": False}
+    setup.plan(9, steps=3, schedule="every").release(rows, tmp_path / "out", **chosen)
+    said = run("export", tmp_path / "out", "-o", tmp_path / "log.xes").stderr
+    assert "4 events of path" in said and "their days are invented" in said
+    assert import_trajectories(tmp_path / "log.xes", "xes").trajectories.state.tolist() == ["a", "b"] * 2
+    assert (
+        "--what: got place"
+        in run("export", tmp_path / "out", "-o", tmp_path / "l.xes", "--what", "place", code=2).stderr
+    )

@@ -39,6 +39,7 @@ from dphmm.storage.private_tables import rejected_path
 from dphmm.storage.release_folder import folder_of
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories
+from dphmm.storage.xes_files import write_xes
 
 #: Columns that a table may name, and what they are for.
 _COLUMNS = {
@@ -290,8 +291,12 @@ def export(released: str, what: str | None, **given: Any) -> None:
     One point per row that has such a place (of --what z per answer), with all columns of the released file. Nothing is
     added to what is published. The privacy statement beside the file says what is promised of it: pass it on with the
     points. An output that ends in .csv, .csv.gz or .parquet is the same table in that format, with its privacy
-    statement beside it.
+    statement beside it. One that ends in .xes is an event log of the likeliest activities (--what path, smoothed or z)
+    of the cases in OUT, its folder; where no times were published each position has an invented day, which it says.
     """
+    if str(given["output"]).lower().endswith(".xes"):
+        _as_log(released, what, given)
+        return
     if not Path(released).is_file() or folder_of(released) is not None:
         released = str(opened(released).folder.table)
     new_output(given["output"], [released], given["force"])
@@ -315,6 +320,29 @@ def export(released: str, what: str | None, **given: Any) -> None:
     console = Console(given["quiet"])
     _warn(released, sha256, console)
     console.say([("", f"{points} points of {what}"), ("", f"written to {given['output']}")])
+
+
+def _as_log(released: str, what: str | None, given: dict[str, Any]) -> None:
+    """Write the cases of a release as an event log."""
+    chosen = what or "path"
+    if chosen not in ("path", "smoothed", "z"):
+        raise InvalidInput("--what", chosen, "path, smoothed or z: the activities of an event log")
+    release = opened(released)
+    if not release.space.has_labels:
+        raise InvalidInput("OUT", f"{released}, whose states are no labels", "a release of labels")
+    new_output(given["output"], [str(release.folder.table)], given["force"])
+    rows = release.rows if chosen == "z" else release.estimates(path=chosen == "path", progress=False)
+    names = [None if name != name else name for name in rows[chosen].tolist()]
+    times = rows["t"].to_numpy().astype("datetime64[us]").astype("int64") if "t" in rows else None
+    made = {"path": "the likeliest path", "smoothed": "the likeliest of each position", "z": "noisy answers"}[chosen]
+    columns = rows["user"].tolist(), rows["step"].to_numpy(), names, times
+    events = write_xes(given["output"], *columns, f"{made} of a dphmm release, not what happened")
+    if given["as_json"]:
+        print_json({"events": events, "what": chosen, "output": given["output"]})
+    console = Console(given["quiet"])
+    console.say([("", f"{events} events of {chosen}"), ("", f"written to {given['output']}")])
+    if times is None:
+        console.say([("", "their days are invented, one for each position: no times were published")])
 
 
 def _warn(released: str, sha256: str, console: Console) -> None:
