@@ -6,7 +6,6 @@ fit_second_order    a chain of second order (``MarkovModel.second_order``), with
 count_transitions   the first half of it: exact counts, which are private
 fit_counts          the second half: one draw
 spread              how far a private chain scatters
-expected_worth      what a fit will be worth, on invented people
 
 Whatever is published is an integer vector whose sensitivity is a theorem (``sensitivity``), plus integer noise
 (``release``); everything after that is post-processing.
@@ -16,13 +15,11 @@ from dphmm.markov.private.chain import fit_chain, fit_counts, fit_second_order
 from dphmm.markov.private.hidden import METHODS, fit_private
 from dphmm.markov.private.spread import spread
 from dphmm.markov.private.transition_counts import TransitionCounts, count_transitions
-from dphmm.markov.private.worth import expected_worth
 
 __all__ = [
     "METHODS",
     "TransitionCounts",
     "count_transitions",
-    "expected_worth",
     "fit_chain",
     "fit_counts",
     "fit_private",
