@@ -15,6 +15,7 @@ from benchmarks.speed import (
     ledgers,
     many,
     noise,
+    private_learning,
     readers,
     starting,
     step,
@@ -36,4 +37,5 @@ CASES: dict[str, Callable[[Effort], Iterator[Figure]]] = {
     "audit": audits.figures,
     "import": starting.figures,
     "noise": noise.figures,
+    "private-learning": private_learning.figures,
 }

@@ -18,7 +18,10 @@ from dphmm.types import FloatArray, IntArray
 from experiments.experiment import Cell, Row, bits_of
 from experiments.hmm_privacy.methods import (
     BETTER,
+    CHAIN,
+    EVEN,
     EVERY,
+    INDEPENDENT,
     ITERATIONS,
     LAST,
     NO_DATA,
@@ -27,8 +30,11 @@ from experiments.hmm_privacy.methods import (
     TRUTH,
     Method,
     Start,
+    chain_of_symbols,
     described,
+    even_symbols,
     event_of,
+    independent_symbols,
     normally,
     number,
     privately,
@@ -86,6 +92,15 @@ def measure(cell: Cell, epsilons: tuple[str, ...], seed: np.random.SeedSequence)
     for epsilon in epsilons:
         free: Row = {"method": NO_DATA, "guarantee": "pure", "epsilon": float(epsilon), "true_epsilon": 0.0}
         rows.append({**free, "delta": 0.0, **unlearned})
+        rows.append({**free, "delta": 0.0, "method": EVEN, **judge.as_likely(even_symbols(SYMBOLS))})
+        for draw in range(draws):
+            spent = true_total(Fraction(epsilon), length)
+            given = (list(sequences), SYMBOLS, spent, length)
+            alone = independent_symbols(*given, bits_of(seed, INDEPENDENT, epsilon, draw))
+            chained, event = chain_of_symbols(*given, bits_of(seed, CHAIN, epsilon, draw))
+            for name, learned, cost in ((INDEPENDENT, alone, event_of(alone)), (CHAIN, chained, event)):
+                drawn: Row = {"method": name, "epsilon": float(epsilon), "draw": draw}
+                rows.append({**drawn, **described(cost), **judge.as_likely(learned)})
         for method in _methods(cell):
             for draw in range(draws):
                 bits = bits_of(seed, method.name, epsilon, draw)
@@ -107,6 +122,11 @@ class Judge:
         self._flat, self._lengths = held_out.ravel(), [held_out.shape[1]] * len(held_out)
         self._path = normal.predict(self._flat, self._lengths)
         self._loglik = normal.score(self._flat, self._lengths) / held_out.size
+
+    def as_likely(self, model: CategoricalHMM) -> Row:
+        """Of a model of other states the log-likelihoods alone: there is no path to compare."""
+        loglik = model.score(self._flat, self._lengths) / self._flat.size
+        return {"similarity": None, "paths": None, "loglik": loglik, "change": loglik - self._loglik}
 
     def __call__(self, model: CategoricalHMM) -> Row:
         """Shares of equal positions and of wholly equal paths, and log-likelihoods per symbol."""

@@ -7,24 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from dphmm import MarkovModel
-from dphmm.accounting import LearningEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov import CategoricalHMM
-from dphmm.markov.private import fit_chain
 from dphmm.storage.importers import IMPORTERS
-from dphmm.types import Bits, IntArray
+from dphmm.types import IntArray
 from experiments.experiment import Cell, Row, Settings, bits_of, skipped
-from experiments.hmm_privacy.methods import BETTER, NOT_PRIVATE, described, event_of, number, quietly
+from experiments.hmm_privacy.methods import (
+    BETTER,
+    CHAIN,
+    EVEN,
+    INDEPENDENT,
+    NOT_PRIVATE,
+    chain_of_symbols,
+    described,
+    event_of,
+    independent_symbols,
+    number,
+    quietly,
+    seen,
+)
 
 BAUM_WELCH = "Baum-Welch, not private"
-CHAIN, ORDINARY_CHAIN = "chain", "chain, not private"
-UNIFORM = "uniform, no data"
+ORDINARY_CHAIN = "chain, not private"
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ def cells(settings: Settings, splits: int, draws: int) -> Iterator[Cell]:
 def measure(folder: Path, cell: Cell, epsilons: tuple[str, ...], seed: np.random.SeedSequence) -> list[Row]:
     """Rows of one split: four fifths of the people are learned from, the others judge."""
     data = DATA_SETS[str(cell["data"])]
-    people = [sequence[: data.length] for sequence in _sequences(folder / data.file, data)]
+    people = [sequence[: data.length] for sequence in sequences_of(folder / data.file, data)]
     random = np.random.default_rng(seed)
     order = random.permutation(len(people))
     cut = len(people) * 4 // 5
@@ -72,7 +83,7 @@ def measure(folder: Path, cell: Cell, epsilons: tuple[str, ...], seed: np.random
     fixed: list[Row] = [
         {"method": ORDINARY_CHAIN, "guarantee": NOT_PRIVATE, "loglik": chain},
         {"method": BAUM_WELCH, "guarantee": NOT_PRIVATE, "loglik": ordinary},
-        {"method": UNIFORM, "guarantee": "pure", "true_epsilon": 0.0, "delta": 0.0, "loglik": -np.log(data.symbols)},
+        {"method": EVEN, "guarantee": "pure", "true_epsilon": 0.0, "delta": 0.0, "loglik": -np.log(data.symbols)},
     ]
     rows = [{**row, "epsilon": float(epsilon)} for row in fixed for epsilon in epsilons]
     for epsilon in epsilons:
@@ -89,27 +100,18 @@ def _private(
     given = {"epsilon": epsilon, "max_length": data.length}
     for method in BETTER:
         hmm = CategoricalHMM(data.states, n_features=data.symbols, random_state=start)
-        climbing = {"n_starts": 3, "n_iter": 60} if method.options["method"] == "ngrams" else {}
-        options = {**given, **method.options, **climbing, "bits": bits_of(seed, method.name, epsilon, draw)}
+        climbing = {"n_starts": 3} if method.options["method"] == "ngrams" else {}
+        options = {**given, **method.given(len(known)), **climbing, "bits": bits_of(seed, method.name, epsilon, draw)}
         yield method.name, quietly(hmm, known, **options), event_of(hmm)
-    yield CHAIN, *_chain(data, known, epsilon, bits_of(seed, CHAIN, epsilon, draw))
-
-
-def _chain(data: DataSet, known: list[IntArray], epsilon: str, bits: Bits) -> tuple[CategoricalHMM, LearningEvent]:
-    """A private Markov chain of the symbols themselves, as a model whose states can be seen."""
-    model, event = fit_chain(known, data.symbols, epsilon, data.length, initial="occupancy", bits=bits)
-    return _seen(model), event
+    words = bits_of(seed, CHAIN, epsilon, draw)
+    yield CHAIN, *chain_of_symbols(known, data.symbols, Fraction(epsilon), data.length, words)
+    words = bits_of(seed, INDEPENDENT, epsilon, draw)
+    alone = independent_symbols(known, data.symbols, Fraction(epsilon), data.length, words)
+    yield INDEPENDENT, alone, event_of(alone)
 
 
 def _ordinary_chain(data: DataSet, known: list[IntArray]) -> CategoricalHMM:
-    return _seen(MarkovModel.fit(known, data.symbols, smoothing=1.0, initial="occupancy"))
-
-
-def _seen(model: MarkovModel) -> CategoricalHMM:
-    """A chain as a hidden Markov model that emits its states."""
-    hmm = CategoricalHMM(model.n_states, n_features=model.n_states)
-    hmm.startprob_, hmm.emissionprob_, hmm.transmat_ = model.initial, np.eye(model.n_states), model.transition
-    return hmm
+    return seen(MarkovModel.fit(known, data.symbols, smoothing=1.0, initial="occupancy"))
 
 
 def _ordinary(data: DataSet, known: list[IntArray], start: int) -> CategoricalHMM:
@@ -125,7 +127,7 @@ def _per_symbol(model: CategoricalHMM, sequences: list[IntArray]) -> float:
 
 
 @lru_cache
-def _sequences(path: Path, data: DataSet) -> tuple[IntArray, ...]:
+def sequences_of(path: Path, data: DataSet) -> tuple[IntArray, ...]:
     """One sequence of symbol numbers a person, in order of the names of symbols."""
     rows = IMPORTERS["sequences"](path, columns=data.columns, user_column=data.user).trajectories
     names, symbols = np.unique(np.asarray(rows.state, dtype=str), return_inverse=True)

@@ -25,7 +25,18 @@ from experiments.experiment import Settings, seed_of
 from experiments.hmm_privacy import casino as casino_part
 from experiments.hmm_privacy import real, tables
 from experiments.hmm_privacy.casino import Judge, aligned, casino, half_right, loss, rolled
-from experiments.hmm_privacy.methods import BETTER, DELTA, EVERY, LAST, NO_DATA, NOT_PRIVATE, normally
+from experiments.hmm_privacy.methods import (
+    BETTER,
+    CHAIN,
+    DELTA,
+    EVEN,
+    EVERY,
+    INDEPENDENT,
+    LAST,
+    NO_DATA,
+    NOT_PRIVATE,
+    normally,
+)
 
 pytestmark = pytest.mark.replayed_words
 
@@ -64,11 +75,11 @@ def test_a_fits_noise_does_not_depend_on_what_else_is_measured(rows, monkeypatch
 
 def test_true_totals_stand_beside_the_nominal_epsilon(rows):
     private = [row for row in rows if "draw" in row and row["method"] != LAST.name]
-    assert {row["method"] for row in private} == {EVERY.name, *(method.name for method in BETTER)}
+    assert {row["method"] for row in private} == {EVERY.name, INDEPENDENT, CHAIN, *(method.name for method in BETTER)}
     for row in private:
         total = (2 - 1 / 10) * row["epsilon"]
         assert row["true_epsilon"] == pytest.approx(total, rel=1e-9), row["method"]
-        gaussian = row["method"] == BETTER[3].name
+        gaussian = row["method"] == BETTER[-1].name
         assert row["guarantee"] == ("delta 1e-06" if gaussian else "pure")
         assert row["delta"] == (float(DELTA) if gaussian else 0.0)
     assert {row["true_epsilon"] for row in rows if row["method"] == NO_DATA} == {0.0}
@@ -154,7 +165,7 @@ def test_tables_have_their_columns_whatever_was_measured(rows):
     assert tuple(found["last-loss"].columns) == tables.LOSS
     assert set(found["last"]["guarantee"]) == {NOT_PRIVATE} and found["last"]["true_epsilon"].isna().all()
     assert list(found["every"]["true_epsilon"]) == pytest.approx([0.57, 5.7])
-    assert len(found["methods-2-states"]) == 2 * 7 and not len(found["methods-3-states"])
+    assert len(found["methods-2-states"]) == 2 * 11 and not len(found["methods-3-states"])
     assert found["normal"]["similarity"].iloc[0] == 1.0
     assert {figure.table for figure in hmm_privacy.EXPERIMENT.figures} <= set(found)
     for figure in hmm_privacy.EXPERIMENT.figures:
@@ -199,11 +210,11 @@ def test_real_sequences_get_their_own_totals(tmp_path):
     rows = real.measure(folder, cell, ("2",), _seed(cell=cell))
     assert rows == real.measure(folder, cell, ("2",), _seed(cell=cell))
     private = {row["method"]: row for row in rows if "draw" in row}
-    assert set(private) == {real.CHAIN, *(method.name for method in BETTER)}
+    assert set(private) == {INDEPENDENT, CHAIN, *(method.name for method in BETTER)}
     assert [row for row in private.values() if row["true_epsilon"] != pytest.approx(2.0, rel=1e-9)] == []
     others = {row["method"]: row for row in rows if "draw" not in row}
     assert others[real.BAUM_WELCH]["guarantee"] == NOT_PRIVATE
-    assert others[real.UNIFORM]["loglik"] == pytest.approx(-np.log(17))
+    assert others[EVEN]["loglik"] == pytest.approx(-np.log(17))
     table = tables.tables(_frame(rows, cell))["real"]
     normal = table[table["method"] == real.BAUM_WELCH]
     assert len(table) == len(rows) and list(normal["change"]) == [0.0]

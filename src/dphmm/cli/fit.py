@@ -204,7 +204,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
             return _learned(records, space, timing["step"], noise, mask, slots, admit)
 
         if given["dry_run"]:
-            return tell_fit(given, learn, console)
+            return tell_fit(given, learn, console, space.n_states)
         model, kept = learned_once(given, path, learn, save_model)
         event = learning_event(model.provenance)
         assert isinstance(event, LearningEvent)

@@ -159,7 +159,7 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             if given["dry_run"]:
-                return tell_fit(given, learn, console)
+                return tell_fit(given, learn, console, symbols.n_states)
             hmm, kept = learned_once(given, path, learn, save)
         event = learning_of(hmm)
         choices = _choices(event, noise, method)
@@ -191,7 +191,8 @@ def _choices(event: LearningEvent | NotPrivateEvent | None, noise: Mapping[str, 
         return {}
     # The default is worked out where the noise is made, and the histogram is named after it.
     order = int(event.parts[0].name.partition("-")[0])
-    return {"order": order, "starts": noise.get("n_starts", N_STARTS)}
+    told = {"order": order, "starts": noise.get("n_starts", N_STARTS)}
+    return {**told, "about": noise["about"]} if "about" in noise else told
 
 
 def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, aside: str) -> dict[str, Any]:
@@ -254,6 +255,7 @@ def _method(given: Mapping[str, Any], method: str) -> dict[str, Any]:
         "order": given["order"],
         "n_starts": given["starts"],
         "iterations" if one_start else "n_iter": given["iterations"],
+        "about": None if one_start else given["about"],
     }
     return {name: value for name, value in named.items() if value is not None}
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dphmm._checks import exact_epsilon, whole
-from dphmm.accounting.event import NotPrivateEvent
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.accounting.forecast import event_before, forecast_of_fit
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.cli.console import Console, Interrupted, Row, print_json
@@ -53,8 +53,15 @@ _FORECAST = (
         is_flag=True,
         help="Print the noise and its expected error, from options and column types; read no row, spend nothing.",
     ),
-    click.option("--about", type=int, metavar="N", help="With --dry-run: about how many people there are."),
+    click.option(
+        "--about",
+        type=int,
+        metavar="N",
+        help="About how many people there are, on your word.",
+    ),
 )
+#: Above this many symbols no people are invented.
+_MOST_SYMBOLS = 100
 #: Options that say where a result is put, and nothing about what it is.
 _NOT_ASKED = {
     "output", "force", "as_json", "quiet", "ledger", "event_id", "cap_epsilon", "data", "trajectories", "dry_run",
@@ -75,7 +82,7 @@ def check_ledger(given: Mapping[str, Any]) -> None:
     A dry run needs no output.
     """
     if given["about"] is not None:
-        if not given["dry_run"]:
+        if not given["dry_run"] and (given.get("states") is None or given.get("epsilon") is None):
             raise InvalidInput("--about", given["about"], "--dry-run with it")
         whole(given["about"], "--about", 1)
     if given["output"] is None and not given["dry_run"]:
@@ -124,30 +131,46 @@ def read_ledger(given: Mapping[str, Any]) -> AbstractContextManager[Ledger | Non
     return open_ledger(path, read_only=True, spelling=spelling)
 
 
-def tell_forecast(forecast: Forecast, given: Mapping[str, Any], console: Console) -> int:
+def tell_forecast(
+    forecast: Forecast, given: Mapping[str, Any], console: Console, worth: dict[str, float] | None = None
+) -> int:
     """Print what an answer or a fit would be worth."""
+    from dphmm.markov.private.worth import worth_words
+
     if given["as_json"]:
-        print_json({"dry_run": True, **forecast.document()})
+        print_json({"dry_run": True, **forecast.document(), **({} if worth is None else {"worth": worth})})
     console.say(forecast.lines())
+    console.say([] if worth is None else [("worth", worth_words(worth))])
     console.say([("", "dry run: no row was read; nothing was drawn, spent, stored or written")])
     return 0
 
 
-def tell_fit(given: Mapping[str, Any], learn: Callable[[AdmitFit | None], object], console: Console) -> int:
+def tell_fit(
+    given: Mapping[str, Any], learn: Callable[[AdmitFit | None], object], console: Console, n_symbols: int
+) -> int:
     """Print what a private fit would be worth, which ends before it looks at any data."""
+    from dphmm.markov.private.worth import expected_worth
     from dphmm.storage.publications import digest_of_settings
 
     event = event_before(learn)
+    worth = None
+    said = given["about"] is not None and n_symbols <= _MOST_SYMBOLS
+    if said and isinstance(event, LearningEvent) and event.pure and event.max_length >= 2:
+        # Of several sequences a person, or people that are replaced, the noise is so many times wider.
+        epsilon = float(event.epsilon) / event.max_sequences / (2 if event.neighbours == "replace" else 1)
+        worth = expected_worth(n_symbols, epsilon, event.max_length, given["about"], given["states"])
     with read_ledger(given) as ledger:
         forecast = forecast_of_fit(
             event, given["about"], ledger, given["event_id"], lambda: digest_of_settings("fit", settings_of(given))
         )
-    return tell_forecast(forecast, given, console)
+    return tell_forecast(forecast, given, console, worth)
 
 
 def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The public settings of a command."""
-    return {name: value for name, value in given.items() if name not in _NOT_ASKED and value is not None}
+    """The public settings of a command; the number of people is one where it decides the length of words."""
+    told = {name: value for name, value in given.items() if name not in _NOT_ASKED and value is not None}
+    hidden = given.get("states") is not None and given.get("about") is not None
+    return {**told, "about": given["about"]} if hidden else told
 
 
 def learned_once(

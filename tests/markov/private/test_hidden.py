@@ -267,7 +267,7 @@ class Unreadable:
         ({"budgets": [1, 2]}, "budgets: got shares"),
         ({"about": 0}, "about: got 0"),
         ({"method": "every-iteration", "about": 5}, "about: got 5"),
-        ({"order": 1}, "order: got 1"),
+        ({"order": 0}, "order: got 0"),
         ({"order": 10, "max_length": 20, "hmm": CategoricalHMM(2, n_features=9)}, "order: got 10"),
         ({"n_starts": 0}, "n_starts: got 0"),
         ({"n_iter": 0}, "n_iter: got 0"),

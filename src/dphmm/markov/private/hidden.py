@@ -205,7 +205,7 @@ def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     if settings.order is None:
         order = order_for(n, v, settings.caps.max_length, float(settings.epsilon), settings.about)
     else:
-        order = whole(settings.order, "order", 2, 10)
+        order = whole(settings.order, "order", 1, 10)
     check_cells(v, order)
     size = sensitivity.l1(sensitivity.ngrams(settings.caps, order), settings.caps)
     part = noise_for(f"{order}-grams", "laplace", size, settings.epsilon)

@@ -28,10 +28,12 @@ MOST_CELLS = 2**22
 PSEUDO_COUNTS = 20.0
 #: The share of a public row in the prior; the rest is even, of moves as likely to stay as not.
 TRUST = 1 / 3
-#: Words are longer where a cell holds so many people, times epsilon.
+#: A histogram of words is worth its noise where a cell holds so many people, times epsilon.
 PEOPLE_PER_CELL = 5
 #: Logs of the total are kept below this.
-_HIGHEST = 60.0
+_HIGHEST = 40.0
+#: Logs are taken of at least this.
+_LEAST = 1e-300
 
 
 class Climb(NamedTuple):
@@ -51,18 +53,19 @@ def check_cells(n_symbols: int, order: int) -> None:
 
 
 def order_for(n_states: int, n_symbols: int, max_length: int, epsilon: float, about: int | None) -> int:
-    """The length of words, 2 to 4, from public numbers alone.
+    """The length of words, at most 4, from public numbers alone.
 
-    With ``about`` people, as their owner states: the longest whose cells hold enough of them; else the shortest whose
-    histogram has as many free cells as the model has parameters.
+    With ``about`` people, as their owner states: the longest whose cells hold enough of them, which may be 1: single
+    symbols, of which no move is learned. Else the shortest from 2 on whose histogram has as many free cells as the
+    model has parameters.
     """
     if about is None:
         free = n_states * (n_states - 1) + n_states * (n_symbols - 1)
         order = next((o for o in (2, 3) if n_symbols ** (o - 1) * (n_symbols - 1) >= free), 4)
     else:
-        enough = [o for o in (3, 4) if PEOPLE_PER_CELL * n_symbols**o <= about * epsilon]
-        order = max(enough, default=2)
-    return max(2, min(order, max_length))
+        enough = [o for o in (2, 3, 4) if PEOPLE_PER_CELL * n_symbols**o <= about * epsilon]
+        order = max(enough, default=1)
+    return max(1 if about else 2, min(order, max_length))
 
 
 def count_ngrams(kept: Kept, n_symbols: int, order: int) -> IntArray:
@@ -101,8 +104,9 @@ def likeliest(
     def unpacked(point: FloatArray) -> dict[str, FloatArray]:
         found = dict(tables)
         for (letter, place), logs in zip(places.items(), np.split(point[1:], ends[:-1]), strict=True):
-            weights = np.zeros(tables[letter].shape)
-            weights[place] = np.exp(logs - logs.max())
+            rows = np.full(tables[letter].shape, -np.inf)
+            rows[place] = logs
+            weights = np.exp(rows - rows.max(axis=1, keepdims=True))
             found[letter] = weights / weights.sum(axis=1, keepdims=True)
         return found
 
@@ -116,7 +120,9 @@ def likeliest(
         for letter, place in places.items():
             # Of log-probabilities, each row of which is divided by its sum.
             counts = moves[letter] + PSEUDO_COUNTS * blocks[letter]
-            value += PSEUDO_COUNTS * float((blocks[letter][place] * np.log(now[letter][place])).sum())
+            value += PSEUDO_COUNTS * float(
+                (blocks[letter][place] * np.log(np.maximum(now[letter][place], _LEAST))).sum()
+            )
             gradient.append((counts - now[letter] * counts.sum(axis=1, keepdims=True))[place])
         return -value, -np.concatenate(gradient)
 
@@ -140,6 +146,12 @@ def _prior(start: Parameters, public: str) -> tuple[FloatArray, FloatArray, Floa
     held = (("s", initial, even[0]), ("t", transition, even[1]), ("e", emission, even[2]))
     first, moves, seen = (TRUST * given + (1.0 - TRUST) * plain if a in public else plain for a, given, plain in held)
     return first, moves, seen
+
+
+def chances(parameters: Parameters, order: int) -> FloatArray:
+    """P(word) of all words (V**order,), the last symbol fastest."""
+    forward, _ = _passes(parameters.initial, parameters.transition, parameters.emission, order)
+    return np.asarray(forward[-1].sum(axis=1))
 
 
 def log_density(values: FloatArray, means: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
