@@ -677,6 +677,9 @@ def test_the_interval_of_the_ratio_is_that_of_plain_arithmetic(report_of):
     assert two.found.ratio == pytest.approx((ratio - 12.706205 * error, ratio + 12.706205 * error), rel=1e-6)
     assert replace(own, spreads=np.where(users == people[0], own.spreads, np.nan)).found.ratio is None
     assert replace(own, alone=np.zeros(len(own.alone))).found.ratio is None
+    # Somebody whose place is known without the file is found by it no better.
+    known = replace(own, spreads=np.zeros(len(own.spreads)), alone=np.where(users == people[0], 0.0, own.alone))
+    assert (known.found.halved, known.found.counted) == (2, 3)
     assert replace(own, alone=np.full(len(own.rows), np.nan)).found.ratio is None
 
 

@@ -447,7 +447,8 @@ class ReleaseReport:
         each, alone = self._errors_of_people
         whose = replace(
             expected.found, error=error, without=without, people=self.rows_told, ratio=self._ratio,
-            halved=int((each <= alone / 2).sum()), counted=len(each), noun=self.statement.subjects.noun,
+            halved=int(((each <= alone / 2) & (each < alone)).sum()), counted=len(each),
+            noun=self.statement.subjects.noun,
         )  # fmt: skip
         if self.lines is not None and self.lines < error:
             # Which reader is the best is told by answers that were held out.
