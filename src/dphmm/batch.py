@@ -123,6 +123,7 @@ class BatchChoices(PlanChoices, total=False):
     noun: str
     case_names: str | None
     times: str
+    length: int | None
 
 
 class Batch:
@@ -156,6 +157,7 @@ class Batch:
         noun: str = "person",
         case_names: str | None = None,
         times: str = "none",
+        length: int | None = None,
         **choices: Unpack[PlanChoices],
     ) -> None:
         public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step, schedule))
@@ -172,6 +174,9 @@ class Batch:
         self._checks, self._although, self._min_people = check, although, whole(min_people, "min_people", 1)
         self.noun = checked_noun(noun)
         self._case_names, self._times = case_names, times
+        self._length = None if length is None else whole(length, "length", 1)
+        if length is not None and case_names is None:
+            raise InvalidInput("length", length, "case_names, as a length is that of every case")
         #: What rows of cases tell beside their answers, once they are known; None of rows that are no cases.
         self.events: EventLog | None = None
         #: Whether a table that cannot be meant would have stopped the release, see `check_meant`.
@@ -254,7 +259,7 @@ class Batch:
         if self._case_names is not None:
             from dphmm.statement.events import EventLog
 
-            self.events = EventLog.of(self._case_names, visits, self.setting)
+            self.events = EventLog.of(self._case_names, self._length, visits, self.setting)
         self.report.outside, self.report.same_step = visits.outside, visits.same_step
         self.report.rows, self.report.subjects = visits.n_rows, len(visits)
         histories, times = self._checked(visits, resume), visits.times

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dphmm
+from dphmm.errors import InvalidInput
 from dphmm.session.setting import Setting
 from dphmm.statement.events import EventLog
 from dphmm.statement.files import statement_path
@@ -22,27 +23,34 @@ FULL = np.full((3, 3), 1 / 3)
 COMPLETE = dphmm.policy.complete(3)
 
 
-def facts(lengths, policy=COMPLETE, space=SPACE, names="random", **choices):
+def facts(lengths, policy=COMPLETE, space=SPACE, names="random", length=None, **choices):
     user = np.repeat([f"c{n}" for n in range(len(lengths))], lengths)
     rows = Trajectories.from_labels(user, state=["a"] * len(user), order=np.arange(len(user)))
     model = dphmm.MarkovModel([1 / 3] * 3, FULL, space=space, start="at")
-    return EventLog.of(names, VisitTable.of(rows, space, None), Setting.of(model, policy, space, 1, **choices))
+    return EventLog.of(names, length, VisitTable.of(rows, space, None), Setting.of(model, policy, space, 1, **choices))
 
 
-def test_a_length_is_of_all_cases_and_of_states_that_can_end():
-    assert (facts([3, 3]).length, facts([3, 3]).length_hidden) == (3, True)
-    other = dphmm.StateSpace.labels(["a", "b", "c"])
-    for told in (facts([3, 2]), facts([3, 3], space=other), facts([])):
+def test_a_length_is_a_public_choice_and_never_read_from_rows():
+    """Cases that happen to be alike tell how long they are: in their place a shorter one would have fewer rows."""
+    assert (facts([3, 3], length=3).length, facts([3, 3], length=3).length_hidden) == (3, True)
+    assert facts([], length=3).length == 3
+    for told in (facts([3, 2]), facts([3, 3]), facts([])):
         assert told.length is None and told.length_hidden is False
         assert "Rows end where their case ends: the length of each case is told." in told.said()
     for told in (
-        facts([3, 3], dphmm.policy.categorical([0, 0, 1])),
-        facts([3, 3], constraint="delta=0.1"),
-        facts([3, 3], varies=["epsilon"]),
+        facts([3, 3], dphmm.policy.categorical([0, 0, 1]), length=3),
+        facts([3, 3], length=3, constraint="delta=0.1"),
+        facts([3, 3], length=3, varies=["epsilon"]),
     ):
         assert told.length == 3 and told.length_hidden is False
         assert "what answers tell of a length is in no bound" in told.said()[-1]
-    assert "differ only in where END begins are neighbouring paths" in facts([3, 3]).said()[-1]
+    assert "differ only in where END begins are neighbouring paths" in facts([3, 3], length=3).said()[-1]
+    with pytest.raises(InvalidInput, match="length: got a case of 2 rows; expected 3 rows of every case"):
+        facts([3, 2], length=3)
+    with pytest.raises(InvalidInput, match="length: got 3; expected a state called END"):
+        facts([3, 3], space=dphmm.StateSpace.labels(["a", "b", "c"]), length=3)
+    with pytest.raises(InvalidInput, match="length: got 3; expected case_names"):
+        dphmm.Setup.labels(["a", END]).plan(2, steps=3, schedule="every").release([], "out", length=3)
 
 
 def test_names_and_times_are_said():
@@ -61,7 +69,7 @@ def released(tmp_path):
     rows = Trajectories.from_labels(["bbbbbbbbbbbb"] * 2 + ["cccccccccccc"] * 2, state=list("abab"), order=[1, 2, 1, 2])
     plan = dphmm.Setup.labels(["a", "b", END], noun="case").plan(2, steps=2, schedule="every")
     bits = dphmm.ReplayBits(1)
-    return plan.release(rows, tmp_path / "out", case_names="random", bits=bits, check=False, progress=False)
+    return plan.release(rows, tmp_path / "out", case_names="random", length=2, bits=bits, check=False, progress=False)
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ _OF_PEOPLE = ("split", "fit", "release")
 #: written of the stored answers, and whether a table that cannot be meant, or that no limit is set, stops it.
 _TELLS = {
     "--model-people": True, "--although": False, "--no-check": False, "--min-people": True,
-    "--noun": True, "--yes": False, "--case-names": True, "--times": True,
+    "--noun": True, "--yes": False, "--case-names": True, "--times": True, "--length": True,
 }  # fmt: skip
 #: Options of a release that is looked at whatever it asks.
 _ANY_STEPS = {
@@ -407,6 +407,9 @@ class Pipeline:
             words += ["--names-file", names_path(self.ledger)]
         if name == "release" and events:
             words += ["--case-names", str(self.stages["data"].get("case-names", "random"))]
+            words += [
+                word for n in [self.stages["data"].get("length")] if n is not None for word in ("--length", str(n))
+            ]
         if name == "release":
             words += ["--format", "parquet", "--ledger", self.ledger, "--query", self.query(number)]
         known = _options(name, self._words(name, table))

@@ -160,6 +160,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Of the events of cases: what is published of when they were.",
 )
+@click.option("--length", type=int, metavar="N", help="Of cases that dphmm import events gave --length N.")
 @click.option(
     "--model-people",
     type=click.Choice(["unknown", "others", "same"]),

@@ -65,6 +65,7 @@ _CHOICES = (
     "noun",
     "case_names",
     "times",
+    "length",
 )
 
 

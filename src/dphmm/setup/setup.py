@@ -410,6 +410,7 @@ class Plan:
         model_people: str | None = None,
         case_names: str | None = None,
         times: str = "none",
+        length: int | None = None,
         timezone: str | None = None,
         spelling: str | None = None,
         check: bool = True,
@@ -436,6 +437,7 @@ class Plan:
         model_people : whom the model was fitted on: "others", the "same" people, or "unknown".
         case_names, times : of cases as ``import_trajectories(source, "events")`` reads them: whether their names
             are "random" or "kept", and what is published of when events were, "none", their "day" or "exact" times.
+        length : of cases that were read with this ``length``: every case has so many rows.
         timezone : of times without a zone.
         spelling : of a new ledger: whether spellings of a name are the "same" person, or "exact" names are several.
         check, although, min_people : as `dphmm.release_many` has them.
@@ -468,6 +470,7 @@ class Plan:
                 noun=setup.noun,
                 case_names=case_names,
                 times=times,
+                length=length,
                 **setup.choices,
             )
             loaded = load_visits(

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
+from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy import Support, joins_end
 from dphmm.policy.graph import PolicyGraph
@@ -25,7 +26,7 @@ class EventLog(Part, frozen=True, kw_only=True):
 
     case_names : random: drawn, and cases are sorted by them; kept: as in the source.
     times : What is published of when an event was.
-    length : Of every case, END after its last event; null where rows end where their case ends.
+    length : The public number of rows of every case, END after its last event; null where rows end with their case.
     length_hidden : Whether two cases that differ in length alone are neighbouring paths.
     """
 
@@ -52,18 +53,26 @@ the model leaves it, or a label, impossible at some step: what answers tell of a
     }
 
     @classmethod
-    def of(cls, case_names: str, rows: VisitTable, setting: Setting) -> Self:
-        """The facts of the rows that are released under a setting."""
-        lengths = np.diff(rows.first)
-        alike = len(lengths) > 0 and bool((lengths == lengths[0]).all()) and setting.space.index_of(END) >= 0
+    def of(cls, case_names: str, length: int | None, rows: VisitTable, setting: Setting) -> Self:
+        """The facts of the rows that are released under a setting.
+
+        The ``length`` is a public choice: rows that happen to be as many in every case tell how long each case is.
+        Raises InvalidInput where a case has another number of rows, or no state is called `END`.
+        """
+        if length is not None and setting.space.index_of(END) < 0:
+            raise InvalidInput("length", length, f"a state called {END}, which stands after the last event of a case")
+        for rows_of_case in np.unique(np.diff(rows.first)).tolist():
+            if length is not None and rows_of_case != length:
+                written = f"{length} rows of every case, as dphmm import events --length {length} writes them"
+                raise InvalidInput("length", f"a case of {rows_of_case} rows", written)
         return cls(
             case_names=case_names,
             times="none" if rows.times is None else "day" if rows.shown == SHOWN["day"] else "exact",
-            length=int(lengths[0]) if alike else None,
-            length_hidden=alike
+            length=length,
+            length_hidden=length is not None
             and not setting.varies
             and isinstance(setting.options.constraint, Support)
-            and hides_lengths(setting.model, setting.policy, setting.space, int(lengths[0])),
+            and hides_lengths(setting.model, setting.policy, setting.space, length),
         )
 
 

@@ -118,7 +118,8 @@ def test_other_times_of_the_same_order_are_released_to_the_same_bytes(tmp_path, 
         log = {case: [(state, scale * minute) for state, minute in rows] for case, rows in LOG.items()}
         _, rows = read(folder, log, name, length=length)
         bits = dphmm.ReplayBits(3)
-        released = plan.release(rows, folder / "out", case_names="random", bits=bits, check=False, progress=False)
+        chosen = {"case_names": "random", "length": length, "check": False, "progress": False}
+        released = plan.release(rows, folder / "out", bits=bits, **chosen)
         table = released.folder.table
         files.append((table.read_bytes(), statement_path(table).read_bytes()))
         assert b"2024" not in files[-1][0]
