@@ -121,7 +121,7 @@ def _known_states(data_sets: int) -> Figure:
         model = truth.model()
         pairs = [model.sample(20, random_state=random) for _ in range(500)]
         rolls, paths = [rows.ravel() for rows, _ in pairs], [path for _, path in pairs]
-        hmm = dphmm.CategoricalHMM(2, n_features=SYMBOLS)
+        hmm = dphmm.markov.CategoricalHMM(2, n_features=SYMBOLS)
         total = true_total(Fraction(1), 20)
         hmm.fit_private(rolls[:300], states=paths[:300], epsilon=total, max_length=20, bits=ReplayBits(k))
         right = [float(np.mean(one.predict(rolls[300:]) == np.concatenate(paths[300:]))) for one in (model, hmm)]
