@@ -63,12 +63,12 @@ def test_intervals_cover_and_noise_alone_draws_nothing_nine_times_of_ten():
 
 
 def test_what_is_no_answer_of_flows_is_refused():
-    with pytest.raises(InvalidInput, match=r"found: got list; expected what dphmm\.query"):
+    with pytest.raises(InvalidInput, match=r"flows: got list; expected what dphmm\.query"):
         dphmm.plot.directly_follows([])
     with pytest.raises(
-        InvalidInput, match=r"found: got no count above [0-9]+, which noise reaches; expected more people"
+        InvalidInput, match=r"flows: got no count above [0-9]+, which noise reaches; expected more people"
     ):
         dphmm.plot.directly_follows(asked(paths=[["register"]], epsilon="0.1"))
     other = SimpleNamespace(table=pd.DataFrame({"state": ["a"], "count": [1]}))
-    with pytest.raises(InvalidInput, match="found"):
+    with pytest.raises(InvalidInput, match="flows: got"):
         dphmm.plot.directly_follows(other)

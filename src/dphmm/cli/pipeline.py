@@ -108,7 +108,10 @@ STAGES: Mapping[str, Stage] = {
     ),
     "release": Stage(
         ("release",), (("", RELEASED_PEOPLE), ("--model", MODEL), ("--policy", POLICY), ("--plan", PLAN)), (RELEASED,),
-        leaves=("model", "policy", "plan", "schedule", "state-column", "spelling", "cap-cost", *SETTING),
+        leaves=(
+            "model", "policy", "plan", "schedule", "state-column", "spelling", "cap-cost", "case-names", "length",
+            *SETTING,
+        ),
     ),
     "estimates": Stage(
         ("read", "--estimates"), (("", RELEASED),), (ESTIMATES,), takes=("own-places", "path", "marginals", "user")

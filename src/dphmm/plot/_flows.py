@@ -20,14 +20,14 @@ _LETTERS = 34
 _BEND, _LABEL = 44.0, 52.0
 
 
-def directly_follows(found: Any) -> Figure:
+def directly_follows(flows: Any) -> Figure:
     """The activities and how often one directly follows another, with the noisy counts and their 90 % intervals.
 
     Drawn are the counts above the least that noise alone passes anywhere in at most one of ten such maps.
 
     Parameters
     ----------
-    found : what ``dphmm.query("flows", ..., ends=True)`` gives; without ``ends`` there are no beginnings and ends.
+    flows : what ``dphmm.query("flows", ..., ends=True)`` gives; without ``ends`` there are no beginnings and ends.
 
     Raises
     ------
@@ -39,18 +39,18 @@ def directly_follows(found: Any) -> Figure:
     >>> rows = {"user": np.repeat(np.arange(90), 2), "state": ["register", "decide"] * 90}
     >>> import pandas as pd
     >>> options = {"states": ["register", "decide"], "ends": True, "bits": dphmm.ReplayBits(1)}
-    >>> found = dphmm.query("flows", pd.DataFrame(rows), "group:3", 2, neighbours="add-remove", **options)
-    >>> dphmm.plot.directly_follows(found).table["origin"]
+    >>> flows = dphmm.query("flows", pd.DataFrame(rows), "group:3", 2, neighbours="add-remove", **options)
+    >>> dphmm.plot.directly_follows(flows).table["origin"]
     ['(start)', 'register', 'decide']
     """
-    table = getattr(found, "table", None)
+    table = getattr(flows, "table", None)
     if table is None or not {"origin", "destination", "count"} <= set(getattr(table, "columns", ())):
-        raise InvalidInput("found", type(found).__name__, 'what dphmm.query("flows", ...) gives')
-    scale = float(found.event.parts[0].scale)
+        raise InvalidInput("flows", type(flows).__name__, 'what dphmm.query("flows", ...) gives')
+    scale = float(flows.event.parts[0].scale)
     reach, least = _reach(scale, 1), _reach(scale, len(table))
     shown = table[table["count"] > least]
     if not len(shown):
-        raise InvalidInput("found", f"no count above {least:,}, which noise reaches", "more people, a larger epsilon")
+        raise InvalidInput("flows", f"no count above {least:,}, which noise reaches", "more people, a larger epsilon")
     counts = {(str(a), str(b)): int(n) for a, b, n in zip(*(shown[name] for name in _COLUMNS), strict=True)}
     order = _in_order(counts)
     counts = dict(sorted(counts.items(), key=lambda each: (order.index(each[0][0]), order.index(each[0][1]))))
@@ -105,7 +105,7 @@ def _drawn(counts: dict[tuple[str, str], int], order: list[str], reach: int) -> 
     middle = left + _WIDE / 2
     finding = f"Map of {plural(len(counts), 'move')} between {plural(len(order), 'activity', 'activities')}."
     drawing = Drawing(left + _WIDE + right, (len(order) - 1) * _DOWN + _HIGH + 4, finding, "chart")
-    most, told = max(counts.values()), list[tuple[float, float, str]]()
+    most, labels = max(counts.values()), list[tuple[float, float, str]]()
     for (a, b), n in sorted(counts.items(), key=lambda each: each[1]):
         span, y, down = row[b] - row[a], _HIGH / 2 + 2 + row[a] * _DOWN, _HIGH / 2 + 2 + row[b] * _DOWN
         # The next box is straight below; others are reached around a side.
@@ -122,13 +122,13 @@ def _drawn(counts: dict[tuple[str, str], int], order: list[str], reach: int) -> 
             f'd="M{number(begin[0])} {number(begin[1])}C{curve}"/>'
         )
         drawing.line(np.array(end) + np.array(point), "line-main", close=True)
-        told.append((middle if span == 1 else (edge + 3 * beyond) / 4, (begin[1] + end[1]) / 2, f"{n:,} ± {reach:,}"))
+        labels.append((middle if span == 1 else (edge + 3 * beyond) / 4, (begin[1] + end[1]) / 2, f"{n:,} ± {reach:,}"))
     for name, at in row.items():
         y = _HIGH / 2 + 2 + at * _DOWN
         frame = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * (_WIDE / 2, _HIGH / 2) + (middle, y)
         drawing.frame(middle - _WIDE / 2, y - _HIGH / 2, _WIDE, _HIGH, "inside")
         drawing.line(frame, "outline", close=True)
         drawing.text(middle, y + 5, name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…", "", "middle")
-    for x, y, words in told:
+    for x, y, words in labels:
         drawing.text(x, y + 4, words, "in-strip", "middle")
     return drawing

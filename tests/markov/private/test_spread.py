@@ -38,6 +38,8 @@ def test_more_people_scatter_less_and_the_same_seed_says_the_same():
 
 
 def test_an_event_of_another_fit_is_refused():
-    hmm = dphmm.markov.CategoricalHMM(2, n_features=3).fit_private([[0, 1]], epsilon=1, max_length=4, bits=ReplayBits(1))
+    hmm = dphmm.markov.CategoricalHMM(2, n_features=3).fit_private(
+        [[0, 1]], epsilon=1, max_length=4, bits=ReplayBits(1)
+    )
     with pytest.raises(InvalidInput, match="event: got 2-grams"):
         spread(learned(1)[0], hmm.privacy_, 300)
