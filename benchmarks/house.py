@@ -31,9 +31,9 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 63_304,
-    "code lines of tests": 81_180,
-    "words of docs": 131_095,
+    "code lines": 63_322,
+    "code lines of tests": 81_208,
+    "words of docs": 131_122,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
@@ -41,7 +41,7 @@ LIMITS: dict[str, float] = {
     "keys of release.toml": 120,
     "functions with many parameters": 29,
     "docstrings that begin with a clause, %": 21,
-    "names that say nothing": 1_380,
+    "names that say nothing": 1_379,
     "class names with several meanings": 50,
     "short private functions used once": 300,
     "modules without a mirrored test": 30,

@@ -527,13 +527,13 @@ def _options(table: str, words: Sequence[str]) -> dict[str, bool]:
         if word.startswith("--"):
             break
         assert isinstance(command, click.Group)
-        found = command.get_command(context, word)
-        if found is None:
+        kind = command.get_command(context, word)
+        if kind is None:
             raise InvalidInput(f"[{table}] kind", repr(word), _near(word, command.list_commands(context)))
-        command = found
+        command = kind
     return {
-        name[2:]: "FILE" in (one.metavar or "") or one.metavar in _FILES
-        for one in command.params for name in one.opts if name.startswith("--")
+        name[2:]: "FILE" in (option.metavar or "") or option.metavar in _FILES
+        for option in command.params for name in option.opts if name.startswith("--")
     }  # fmt: skip
 
 
