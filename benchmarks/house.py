@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 63_322,
-    "code lines of tests": 81_208,
+    "code lines of tests": 81_245,
     "words of docs": 131_122,
     "circles of imports": 0,
     "circles with types": 0,

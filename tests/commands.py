@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -53,6 +54,18 @@ def typed(*arguments: object, code: int = 0, input: str | None = None) -> Result
         raise result.exception
     assert result.exit_code == code, result.stderr
     return result
+
+
+def set_in(words: Sequence[object], **setting: object) -> list[str]:
+    """The words of a command whose --policy also says this of plans, as dphmm policy --setting writes it."""
+    found = list(map(str, words))
+    at = found.index("--policy") + 1
+    document = json.loads(Path(found[at]).read_text())
+    document["setting"] = {name: str(value) for name, value in setting.items()}
+    named = "-".join(str(value).replace("/", "_") for value in setting.values())
+    path = Path(found[at]).with_name(f"{Path(found[at]).stem}-{named}.json")
+    path.write_text(json.dumps(document))
+    return [*found[:at], str(path), *found[at + 1 :]]
 
 
 def write_rows(path: Path, header: list[str], rows: list[list[Any]]) -> Path:

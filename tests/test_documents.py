@@ -143,7 +143,7 @@ def test_a_dead_link_is_found(tmp_path):
 def test_every_mechanism_and_every_kind_of_policy_is_among_the_commands():
     page = (ROOT / "docs" / "commands.md").read_text()
     assert [kind for kind in policy_kinds() if f"\n| `{kind}` |" not in page] == []
-    (row,) = re.findall(r"\n\| `--mechanism` \| (`auto` .*) \|\n", page)
+    (row,) = re.findall(r"\n\| `mechanism` \| (`auto` .*) \|\n", page)
     assert [name for name in chosen_mechanisms() if f"`{name}`" not in row] == []
 
 

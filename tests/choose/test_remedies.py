@@ -65,11 +65,11 @@ def test_answering_lonely_states_as_their_nearest():
     rng = np.random.default_rng(1)
     space = dphmm.StateSpace(np.unique(rng.integers(0, 30, (80, 2)), axis=0))
     model, policy = even(space), dphmm.policy.radius(space, 3)
-    one = only(told(model, policy, space, 1, protection="nearest"), "--protection auto")
+    one = only(told(model, policy, space, 1, protection="nearest"), "dphmm policy ... --setting protection auto")
     assert one.cause.startswith(f"{int((~policy.has_neighbor(None)).sum())} states without a neighbour are joined")
     assert one.before == pytest.approx(error_of(model, policy, space, 1, protection="nearest"))
     assert one.after == pytest.approx(error_of(model, policy, space, 1)) and one.after <= 0.9 * one.before
-    assert not [one for one in told(model, policy, space, 1) if "--protection" in one.remedy]
+    assert not [one for one in told(model, policy, space, 1) if "protection" in one.remedy]
 
 
 def test_labels_for_names_that_are_answered_as_numbers():

@@ -124,7 +124,7 @@ def test_shells_complete_commands_and_options_as_the_page_says():
     page = (Path(__file__).parents[2] / "docs" / "install.md").read_text().partition("## Shell completion")[2]
     assert re.findall(r"_DPHMM_COMPLETE=(\w+)_source dphmm", page) == ["bash", "zsh", "fish"]
     assert completed("bash", "dphmm re") == [name for name in COMMANDS if name.startswith("re")]
-    assert completed("bash", "dphmm release --mech") == ["--mechanism"]
+    assert completed("bash", "dphmm release --path") == ["--path-epsilon"]
 
 
 def test_version(run):

@@ -13,6 +13,7 @@ import zipfile
 import pytest
 
 GRID = "--grid 1km --bbox 10.0,50.0,10.056,50.036"
+COMPLETE = "policy complete model.npz -o p.json"
 RELEASE = "release walks.csv --model model.npz --policy radius.json --epsilon 1 -o out"
 STREAM = "release - --model model.npz --policy radius.json --epsilon 1"
 
@@ -76,13 +77,19 @@ CASES = {
         "--radius: got 1/1000",
     ),
     "policy of a graph in another format": ("policy edges model.npz -o p.json --graph g.dot", ".graphml"),
+    "a setting that there is not": (
+        COMPLETE + " --setting delta 0.1",
+        "--setting: got delta; expected one of constraint",
+    ),
+    "a setting twice": (COMPLETE + " --setting start at --setting start before", "expected each of them once"),
+    "a mechanism there is not": (COMPLETE + " --setting mechanism gauss", "--setting mechanism: got gauss"),
+    "a continuous mechanism": (COMPLETE + " --setting mechanism laplace", "--setting mechanism: got laplace"),
+    "a table that is not there": (COMPLETE + " --setting mechanism no.npz", "no.npz; expected an existing table file"),
+    "a start there is not": (COMPLETE + " --setting start now", "--setting start: got now"),
     "policy without labels": ("policy categorical model.npz -o p.json", "--labels"),
     # plan --details
     "details of epsilon 0": ("plan --details model.npz --policy radius.json --epsilon 0", "greater than 0"),
     # release
-    "release a mechanism there is not": (RELEASE + " --mechanism gauss", "mechanism"),
-    "release a continuous mechanism": (RELEASE + " --mechanism laplace", "mechanism"),
-    "release a start there is not": (RELEASE + " --start now", "start"),
     "release without an output": (RELEASE.replace("-o out", ""), "-o"),
     "release to a file": (RELEASE.replace("-o out", "-o out.csv"), "-o: got out.csv"),
     "release to a folder of other files": (RELEASE.replace("-o out", "-o full"), "which has files and is no release"),

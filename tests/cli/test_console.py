@@ -332,7 +332,7 @@ def test_an_interrupt_of_which_a_library_made_a_wrong_input_stays_one(monkeypatc
         ),
         (
             InvalidInput("constraint", "all", '"support", "delta=0.01" or a DeltaSet'),
-            "--constraint: got all; expected support or delta=0.01",
+            "--setting constraint: got all; expected support or delta=0.01",
         ),
         (BudgetExceeded("cap_epsilon: user 'a' needs 2"), "--cap-epsilon: user 'a' needs 2"),
     ],

@@ -47,7 +47,6 @@ def test_covers_and_the_radius_that_it_takes(town, tmp_path, run):
     [
         ((), "--covers: got nothing; expected a distance between places, 1km; or --radius instead"),
         (("--covers", "1km", "--radius", "1km"), "--covers: got 1km beside --radius 1km"),
-        (("--covers", "1km", "--open"), "--open: got --covers with it"),
         (("--covers", "1000"), "--covers: got 1000; expected a unit after the number, m or km"),
         (("--covers", "0m"), "--covers: got 0m; expected more than 0"),
     ],

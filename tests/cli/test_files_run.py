@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from commands import set_in
+
 #: The limit that was set when the engine came, when 205 had run before, was 150. Since then rows are read in parts
 #: (states/visit_table.py, storage/trajectories.py), delta-sets planned in blocks (session/block.py), and a table may be
 #: of zones or of any layout of text (states/zones.py, storage/geo_files.py, storage/layouts.py). Advice has a
@@ -15,6 +17,7 @@ import pytest
 MOST = 130
 COUNTED = """
 import sys
+from commands import set_in
 from dphmm.cli import main
 try:
     main()
@@ -26,7 +29,8 @@ print("files", sum(name.split(".")[0] == "dphmm" for name in sys.modules), file=
 
 @pytest.mark.slow
 def test_a_release_runs_few_files(town, tmp_path):
-    public = ["--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1", "--start", "at"]
+    public = ["--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1"]
+    public = set_in(public, start="at")
     outputs = ["-o", tmp_path / "out", "--format", "parquet", "--cap-epsilon", "50"]
     command = [sys.executable, "-c", COUNTED, "release", town / "walks.csv", *public, *outputs]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)

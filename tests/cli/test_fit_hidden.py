@@ -106,7 +106,7 @@ def test_parts_with_equal_noise_are_one_line(site, tmp_path, run, private):
 
 
 def test_every_iteration_with_gaussian_noise(site, tmp_path, run, private):
-    gaussian = ("--method", "every-iteration", "--noise", "gaussian", "--delta", "1e-6", "--iterations", "3")
+    gaussian = ("--method", "every-iteration", "--delta", "1e-6", "--iterations", "3")
     run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *private, *gaussian)
     event = dphmm.storage.load_hidden_model(tmp_path / "h.npz").privacy_
     assert len(event.parts) == 3 and not event.pure
@@ -195,9 +195,7 @@ REFUSED = (
     ((*HIDDEN, "--seed", "-1"), "--seed: got -1"),
 )
 PRIVATE_REFUSED = (
-    (("--delta", "1e-6"), "--delta: got 1/1000000; expected 0"),
-    (("--noise", "gaussian"), "--noise: got gaussian; expected laplace for ngrams"),
-    (("--method", "every-iteration", "--noise", "gaussian"), "--delta: got nothing"),
+    (("--delta", "1e-6"), "--delta: got 1e-6; expected none: Gaussian noise is for --method every-iteration"),
     (("--method", "every-iteration", "--starts", "3"), "--starts: got 3"),
     (("--method", "every-iteration", "--order", "2"), "--order: got 2; expected none"),
     (("--order", "40"), "--order: got 40"),

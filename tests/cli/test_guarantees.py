@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from commands import set_in
 from dphmm.batch import Batch
 
 
@@ -21,11 +22,11 @@ SAME = "on the very people released here"
 
 
 def test_details_and_a_dry_run_warn_of_a_trap(ending, run, one_json, release_of):
-    shown = ("plan", "--details", ending / "model.npz", "--policy", ending / "policy.json", "--json", "--constraint")
-    assert any(TRAPPED in warning for warning in one_json(run(*shown, "delta=0.01"))["warnings"])
-    assert one_json(run(*shown, "support"))["warnings"] == []
+    shown = ("plan", "--details", ending / "model.npz", "--policy", ending / "policy.json", "--json")
+    assert any(TRAPPED in warning for warning in one_json(run(*set_in(shown, constraint="delta=0.01")))["warnings"])
+    assert one_json(run(*shown))["warnings"] == []
     arguments = release_of(ending, ending, "rows.csv", "policy.json")
-    told = run(*arguments, "--dry-run", "--constraint", "delta=0.01").stderr
+    told = run(*set_in(arguments, constraint="delta=0.01"), "--dry-run").stderr
     assert TRAPPED in told
     assert SAME in told
 
@@ -36,7 +37,7 @@ def test_what_is_public_is_said_before_anything_is_drawn(ending, run, release_of
 
     monkeypatch.setattr(Batch, "run", interrupted)
     arguments = release_of(ending, ending, "rows.csv", "policy.json")
-    told = run(*arguments, "--constraint", "delta=0.01", "--quiet", code=130).stderr.splitlines()
+    told = run(*set_in(arguments, constraint="delta=0.01"), "--quiet", code=130).stderr.splitlines()
     assert len(told) == 3
     assert SAME in told[0]
     assert TRAPPED in told[1]

@@ -85,7 +85,7 @@ def test_all_long_helps_together_have_few_options():
         command = app.get_command(click.Context(app), name)
         context = click.Context(command, info_name=name)
         lines += len(command.options(context)) if isinstance(command, Kinds) else len(own_options(command, context))
-    assert lines <= 280
+    assert lines <= 250
 
 
 def test_a_kind_s_long_help_is_the_page_of_all_kinds():

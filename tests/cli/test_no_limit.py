@@ -15,7 +15,7 @@ from contextlib import suppress
 
 import pytest
 
-from commands import PIPELINE, typed, walk_rows, write_rows
+from commands import PIPELINE, set_in, typed, walk_rows, write_rows
 from dphmm.accounting.budget import UNLIMITED
 from dphmm.cli.console import Console
 from dphmm.cli.release import release
@@ -211,7 +211,7 @@ def test_of_labels_it_is_told_how_many_are_named(tmp_path):
 
 
 def test_what_takes_too_long_to_know_is_asked_about_all_the_same(town, tmp_path, release_of):
-    refused = typed(*release_of(town, tmp_path), "--constraint", "delta=0.01", code=2).stderr
+    refused = typed(*set_in(release_of(town, tmp_path), constraint="delta=0.01"), code=2).stderr
     told = "No limit is set. What a reader finds is not computed: every answer has a plan of its own\n"
     assert refused.endswith(told) and names(tmp_path) == []
 

@@ -11,6 +11,8 @@ from fractions import Fraction
 
 import pytest
 
+from commands import set_in
+
 _FRACTION = re.compile(r"(?<![\w/.])\d+/\d+(?![\w/])")
 
 
@@ -34,7 +36,7 @@ def lines_of(command, town, released, run):
         "dry run": ("release", town / "walks.csv", *_public(town), "--dry-run"),
         "attacks": ("report", out / "released", "--truth", town / "walks.csv", "--force"),
         "verify": ("verify", *_public(town)),
-        "table": ("verify", *_public(town), "--mechanism", "optimal-table"),
+        "table": set_in(("verify", *_public(town)), mechanism="optimal-table"),
         "inspect": ("plan", "--details", town / "model.npz", *_public(town)[2:], "--steps", "3"),
         "account": ("account", out / "ledger.db"),
     }
@@ -63,7 +65,7 @@ def test_a_learned_model_is_told_in_decimals(town, tmp_path, run):
 
 
 def test_machines_get_the_exact_value(town, run):
-    command = ("verify", *_public(town), "--mechanism", "optimal-table")
+    command = set_in(("verify", *_public(town)), mechanism="optimal-table")
     document = json.loads(run(*command, "--json").stdout)["step 1"]
     cost = Fraction(document["cost"])
     assert document["epsilon"] == "3/10" and cost.denominator > 10**6

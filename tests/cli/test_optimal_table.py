@@ -1,4 +1,4 @@
-"""--mechanism optimal-table on the command line: it releases, is checked, planned and read; what it cannot
+"""The mechanism optimal-table on the command line: it releases, is checked, planned and read; what it cannot
 do is one line.
 """
 
@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from commands import set_in
 from dphmm.mechanisms import OptimalTable
 from dphmm.statement.files import load_statement
 
@@ -14,7 +15,7 @@ from dphmm.statement.files import load_statement
 def table(town, tmp_path_factory, run, release_of):
     """A folder with a release of the town's walks by tables."""
     folder = tmp_path_factory.mktemp("table")
-    run(*release_of(town, folder), "--mechanism", OptimalTable.name)
+    run(*set_in(release_of(town, folder), mechanism=OptimalTable.name))
     return folder
 
 
@@ -31,15 +32,13 @@ def test_what_is_released_are_answers_of_the_map_and_the_statement_says_so(table
 
 def test_the_check_of_plan_and_file_finds_nothing(town, table, run):
     public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", 1)
-    choice = ("--mechanism", OptimalTable.name)
-    told = run("verify", *public, *choice)
+    told = run("verify", *set_in(public, mechanism=OptimalTable.name))
     assert "keeps epsilon for every required pair" in told.stdout + told.stderr
     assert "nothing is wrong" in run("check-release", table / "released").stdout
 
 
 def test_details_and_smooth_take_it(town, table, tmp_path, run, one_json):
-    choice = ("--mechanism", OptimalTable.name)
-    public = ("--policy", town / "radius.json", "--epsilon", 1, *choice)
+    public = set_in(("--policy", town / "radius.json", "--epsilon", 1), mechanism=OptimalTable.name)
     told = one_json(run("plan", "--details", town / "model.npz", *public, "--json"))
     assert told["release"]["mechanism"] == OptimalTable.name
     errors = told["release"]["expected_errors"]

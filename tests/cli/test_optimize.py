@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commands import edited, write_rows
+from commands import edited, set_in, write_rows
 from dphmm.mechanisms import answer_table
 from dphmm.storage.made_tables import load_table
 from dphmm.storage.models import load_model, read_arrays, write_arrays
@@ -49,8 +49,12 @@ def arguments(folder, *more):
 
 @pytest.fixture(scope="module")
 def published(town, run):
-    asked = ("release", town / "walks.csv", *arguments(town, "--epsilon", "1", "--mechanism", town / "t.npz"))
-    run(*asked, "-o", town / "out", "--format", "parquet", "--ledger", town / "l.db")
+    (town / "sub").mkdir()
+    made = ("--radius", "1.5km", "--setting", "mechanism", town / "t.npz", "-o", town / "sub" / "p.json")
+    run("policy", "radius", town / "m.npz", *made)
+    assert json.loads((town / "sub" / "p.json").read_text())["setting"] == {"mechanism": "../t.npz"}
+    asked = ("release", town / "walks.csv", "--model", town / "m.npz", "--policy", town / "sub" / "p.json")
+    run(*asked, "--epsilon", "1", "-o", town / "out", "--format", "parquet", "--ledger", town / "l.db")
     return town / "out"
 
 
@@ -59,7 +63,7 @@ def test_it_says_how_good_the_table_is(town, tmp_path, run):
     asked = ("optimize", town / "m.npz", "--policy", town / "p.json", "--epsilon", "1", "-o", out)
     told = run(*asked, "--loss", "distance")
     assert "proved to be at most 1.0001 times the least of all mechanisms with this promise" in told.stderr
-    assert f"use it with: --mechanism {out}" in told.stderr
+    assert f"use it with: dphmm policy ... --setting mechanism {out}" in told.stderr
     found = json.loads(run(*asked, "--json", "--force").stdout)
     table = load_table(out)
     assert found["table"] == table.digest and found["loss"] == "squared" and found["method"] == "program"
@@ -96,15 +100,15 @@ def test_the_statement_and_the_ledger_name_the_table(town, published):
 
 @pytest.mark.slow
 def test_every_reader_of_the_file_takes_the_table(town, published, tmp_path, run):
-    given = ("--mechanism", town / "t.npz")
+    made = set_in(("--policy", town / "p.json"), mechanism=town / "t.npz")
     audited = run("check-release", published)
     assert "nothing is wrong" in audited.stdout
     run("read", published, "--estimates", "-o", tmp_path / "s.parquet")
     run("report", published, "-o", tmp_path / "r.html")
     first = load_model(town / "m.npz").space.names[0]
     run("read", published, "--event", first, "--from", "2", "--to", "3")
-    run("plan", "--details", town / "m.npz", "--policy", town / "p.json", *given)
-    run("account", town / "l.db", "--temporal", *arguments(town), *given)
+    run("plan", "--details", town / "m.npz", *made)
+    run("account", town / "l.db", "--temporal", "--model", town / "m.npz", *made)
     assert len(pd.read_parquet(tmp_path / "s.parquet")) == 60
 
 
@@ -123,7 +127,7 @@ def test_the_folder_has_the_table(town, published, tmp_path, run, command, monke
 def test_an_account_without_the_table_asks_for_it(town, published, run, monkeypatch):
     monkeypatch.setattr(answer_table, "_known", {})
     result = run("account", town / "l.db", "--temporal", *arguments(town), code=2)
-    assert "which has not been read; expected its file with it: --mechanism table.npz" in result.stderr
+    assert "which has not been read; expected its file with it: the policy says mechanism table.npz" in result.stderr
 
 
 def test_another_table_is_not_that_of_the_release(town, published, tmp_path, run, monkeypatch):
@@ -135,7 +139,7 @@ def test_another_table_is_not_that_of_the_release(town, published, tmp_path, run
     monkeypatch.setattr(answer_table, "_known", {})
     told = run("read", tmp_path / "out", "--estimates", "-o", tmp_path / "s.parquet", code=2).stderr
     assert "which has not been read" in told and not (tmp_path / "s.parquet").exists()
-    resumed = ("release", town / "walks.csv", *arguments(town, "--epsilon", "1", "--mechanism", other))
+    resumed = ("release", town / "walks.csv", *set_in(arguments(town, "--epsilon", "1"), mechanism=other))
     told = run(*resumed, "-o", tmp_path / "new", "--ledger", town / "l.db", code=2).stderr
     assert "expected the mechanism of the history, the made table" in told
 
@@ -144,7 +148,7 @@ def test_a_file_that_was_changed_is_refused(town, tmp_path, run):
     arrays = read_arrays(town / "t.npz", 1, "save_table", "table")
     meta = json.loads(arrays["meta"].tobytes())
     whole = {name: array.copy() for name, array in arrays.items() if name not in ("meta", "format")}
-    cases = []
+    asked, cases = ("plan", "--details", town / "m.npz", "--policy", town / "p.json"), []
     weights = whole["weights"].copy()
     weights[0, 0, 2] ^= 1
     cases.append(({**whole, "weights": weights}, meta, "a row of another sum than the others"))
@@ -159,12 +163,11 @@ def test_a_file_that_was_changed_is_refused(town, tmp_path, run):
     for number, (changed, told_meta, told) in enumerate(cases):
         path = tmp_path / f"{number}.npz"
         write_arrays(path, told_meta, changed, 1)
-        result = run("plan", "--details", town / "m.npz", "--policy", town / "p.json", "--mechanism", path, code=2)
+        result = run(*set_in(asked, mechanism=path), code=2)
         assert told in result.stderr and str(path) in result.stderr
-    missing = run("plan", "--details", town / "m.npz", "--policy", town / "p.json", "--mechanism", "no.npz", code=2)
-    assert "--mechanism: got no.npz; expected an existing table file" in missing.stderr
-    model = run("plan", "--details", town / "m.npz", "--policy", town / "p.json", "--mechanism", town / "m.npz", code=2)
-    assert "expected a table file" in model.stderr
+    missing = run(*set_in(asked, mechanism="no.npz"), code=2)
+    assert "no.npz; expected an existing table file" in missing.stderr
+    assert "expected a table file" in run(*set_in(asked, mechanism=town / "m.npz"), code=2).stderr
 
 
 def test_costs_of_ones_own_come_from_a_table(tmp_path, run):
@@ -205,22 +208,22 @@ def test_details_say_what_would_help(town, run):
     asked = ("plan", "--details", town / "m.npz", "--policy", town / "p.json")
     found = json.loads(run(*asked, "--json").stdout)["remedies"]
     (made,) = [one for one in found if one["remedy"].startswith("dphmm optimize")]
-    other = json.loads(run(*asked, "--mechanism", town / "t.npz", "--json").stdout)
+    other = json.loads(run(*set_in(asked, mechanism=town / "t.npz"), "--json").stdout)
     assert made["after"] == pytest.approx(other["release"]["expected_error"])
     assert made["before"] == pytest.approx(json.loads(run(*asked, "--json").stdout)["release"]["expected_error"])
     text = run(*asked).stdout
     assert "what would help, tried on the first step" in text
-    assert f"--mechanism table.npz: {made['before']:.4g} m -> {made['after']:.4g} m" in text
+    assert f"--setting mechanism table.npz: {made['before']:.4g} m -> {made['after']:.4g} m" in text
 
 
 def test_a_plan_made_with_a_table_asks_for_it(town, tmp_path, run, monkeypatch):
-    given = arguments(town, "--epsilon", "1", "--mechanism", town / "t.npz")
+    given = set_in(arguments(town, "--epsilon", "1"), mechanism=town / "t.npz")
     planned = ("--path-epsilon", "3", "--per", "1d", "--people", "5")
     run("plan", town / "m.npz", *given[2:], *planned, "-o", tmp_path / "plan.json")
     monkeypatch.setattr(answer_table, "_known", {})
     asked = ("release", town / "walks.csv", *arguments(town), "--plan", tmp_path / "plan.json")
     outputs = ("-o", tmp_path / "out")
     assert "which has not been read" in run(*asked, *outputs, code=2).stderr
-    run(*asked, *outputs, "--mechanism", town / "t.npz", "--no-check", code=3)
+    run(*set_in(asked, mechanism=town / "t.npz"), *outputs, "--no-check", code=3)
     statement = json.loads((tmp_path / "out" / "released.csv.privacy.json").read_text())
     assert statement["mechanism"]["asked"] == load_table(town / "t.npz").reference

@@ -536,7 +536,7 @@ def test_one_setting_is_that_of_the_plan_and_of_the_release(run, folder):
     assert out.statement.choices["constraint"] == "delta=0.02" and out.folder.others() == []
     assert {"synthetic.parquet", "synthetic.parquet.privacy.json"} <= set(out.folder.files())
     for wrong, told in (
-        (text.replace("0.02", "0.03"), "error: [plan]: got a new question to people who were asked"),
+        (text.replace("0.02", "0.03"), "error: [setting]: got a new question to people who were asked"),
         (
             text.replace("constraint", "constrain"),
             "error: [setting] constrain: got no member of it; expected constraint?",

@@ -89,15 +89,16 @@ def _same_row(space, i, j):
 
 
 def test_options_about_a_policy_need_one(town, run):
-    run("plan", "--details", town / "model.npz", "--protection", "merge", code=2)
+    run("plan", "--details", town / "model.npz", "--steps", 3, code=2)
 
 
 @pytest.mark.parametrize("json", [[], ["--json"]])
-@pytest.mark.parametrize("options", [[], ["--constraint", "delta=0.3"]])
-def test_states_that_a_policy_leaves_exposed(town, tmp_path, run, options, json):
+@pytest.mark.parametrize("constraint", ["support", "delta=0.3"])
+def test_states_that_a_policy_leaves_exposed(town, tmp_path, run, constraint, json):
     policy = tmp_path / "tiny.json"
-    run("policy", "radius", town / "model.npz", "-o", policy, "--radius", "10m")
-    told = run("plan", "--details", town / "model.npz", "--policy", policy, *options, *json)
+    setting = ("--setting", "constraint", constraint)
+    run("policy", "radius", town / "model.npz", "-o", policy, "--radius", "10m", *setting)
+    told = run("plan", "--details", town / "model.npz", "--policy", policy, *json)
     assert "exposed by the policy at the first step" in told.stderr
     assert ("exposed by the policy" in told.stdout) == bool(json)
 

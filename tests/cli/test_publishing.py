@@ -114,7 +114,7 @@ class TestFit:
             "h",
         ]
         if noise == "gaussian":
-            line += ["--method", "every-iteration", "--iterations", 2, "--noise", noise, "--delta", "0.001"]
+            line += ["--method", "every-iteration", "--iterations", 2, "--delta", "0.001"]
         run(*line, "-o", tmp_path / "h.npz")
         run(*line, "-o", tmp_path / "again.npz")
         assert (tmp_path / "h.npz").read_bytes() == (tmp_path / "again.npz").read_bytes()
@@ -204,7 +204,7 @@ class TestQuery:
             ("kmeans points.csv --columns x,y --box 0:10,0:10 --start 1,1;9,9 --dependence group:3", "add-remove", 1),
             ("degree edges.csv --people 5 --level node --cap 3 --dependence independent", "replace", 1),
             ("degree edges.csv --people 5 --level edge --cap 3 --dependence independent", "add-remove", None),
-            ("svm points.csv --features x --box 0:9 --label c --classes no,yes --dependence group:9", "replace", 1),
+            ("svm points.csv --columns x --box 0:9 --label c --classes no,yes --dependence group:9", "replace", 1),
         ],
     )  # fmt: skip
     def test_every_question_is_stored_and_given_again(self, tmp_path, monkeypatch, run, line, relation, epsilon):

@@ -30,7 +30,7 @@ OUT = ("-o", "out.csv")
 HISTOGRAM = "histogram visits.csv --epsilon 1 --states home,work,gym"
 KMEANS = "kmeans points.csv --epsilon 1 --columns x,y --box 0:10,0:10 --start 1,1;9,9"
 DEGREE = "degree edges.csv --epsilon 1 --people 5 --level edge --cap 3"
-SVM = "svm points.csv --epsilon 1 --features x,y --box 0:10,0:10 --label c --classes no,yes"
+SVM = "svm points.csv --epsilon 1 --columns x,y --box 0:10,0:10 --label c --classes no,yes"
 EVERY = {"histogram": HISTOGRAM, "kmeans": KMEANS, "degree": DEGREE, "svm": SVM}
 
 
@@ -363,7 +363,6 @@ CASES = {
         "bad.txt, with a line that is not two names",
     ),
     "a model of nobody in particular": (HISTOGRAM + " --model-people others", "--model-people: got others; expected"),
-    "a mechanism without a chain": (HISTOGRAM + " --mechanism dpm", "markov:MODEL with it"),
     "a chain for points": (KMEANS + " --dependence markov:m.npz", "says nothing of these records"),
     "an unbounded attribute": (KMEANS.replace(" --box 0:10,0:10", ""), "unbounded numbers cannot be protected"),
     "a box upside down": (KMEANS.replace("0:10,0:10", "0:10,10:0"), "LOW < HIGH"),
@@ -451,22 +450,6 @@ def test_lines_of_edges_are_those_of_an_editor(place, ask, noiseless):
     ask(DEGREE.replace("edges.csv", "edges.txt"), "--dependence", "independent", "--raw", "--force")
     assert table()["count"].tolist() == [2, 2, 1, 0]
     assert listed() == [(4, "ragged_row"), (7, "unknown_person"), (8, "loop"), (9, "ragged_row")]
-
-
-@pytest.mark.parametrize("name", ["optimum", "markov-quilt", "foo"])
-def test_mechanisms_for_one_sum_are_not_offered_for_a_histogram(ask, of_chain, name):
-    told = ask(of_chain, "--mechanism", name, code=2)
-    assert f"--mechanism: got {name}; expected one of markov, dpm" in told.stderr
-    assert name not in told.stderr.partition("expected")[2]
-
-
-def test_a_mechanism_that_is_not_proved_is_refused_with_a_remedy(place, ask, of_chain):
-    before = set(place.iterdir())
-    told = ask(of_chain, "--mechanism", "dpm", code=1).stderr
-    assert set(place.iterdir()) == before
-    assert '"dpm" is not 1-DDP' in told and told.splitlines()[-1].startswith("error: --mechanism: ")
-    assert told.rstrip().endswith("; without --mechanism the noise is that of markov, which is proved")
-    ask(of_chain)
 
 
 def quiet_dependence(line):

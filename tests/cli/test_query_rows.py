@@ -45,7 +45,7 @@ ODD_LINES = ["ann", "ann,1", "ann,1,2,3,4,5,6", ",,,,,,,,", "x" * 200]
 
 VISITS = "histogram data.csv --states home,work,other --times 4 --step 1h --from 2024-05-06T08:00:00Z --windows 2"
 POINTS = "kmeans data.csv --columns x,y --box 0:10,0:10 --start 1,1;9,9 --iterations 2"
-CLASSES = "svm data.csv --features x,y --box 0:10,0:10 --label c --classes no,yes --regularisation 1"
+CLASSES = "svm data.csv --columns x,y --box 0:10,0:10 --label c --classes no,yes --regularisation 1"
 NODES = "degree data.csv --people people.csv --level node --cap 2 --raw"
 EDGES = "degree data.csv --people people.csv --level edge --cap 2"
 

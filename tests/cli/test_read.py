@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphmm
-from commands import edited, write_rows
+from commands import edited, set_in, write_rows
 from dphmm.statement.files import load_statement
 
 pytestmark = pytest.mark.replayed_words
@@ -162,18 +162,18 @@ def test_a_file_that_was_changed_is_told(folder, run, one_json):
     assert table.changed == "the statement is about another table, with other rows"
 
 
-def _other(run, town, name, value):
-    """Release again with an option; the options of `read` for its likelihoods."""
-    public = ("--model", town / "model.npz", "--policy", town / "radius.json")
-    over = ("--path-epsilon", 4, "--steps", 12) if name == "--schedule" else ()
+def _other(run, town, schedule="every", constraint="support"):
+    """Release again with another schedule or constraint; the options of `read` for its likelihoods."""
+    public = set_in(("--model", town / "model.npz", "--policy", town / "radius.json"), constraint=constraint)
+    over = ("--path-epsilon", 4, "--steps", 12, "--schedule", schedule) if schedule != "every" else ()
     files = ("-o", "other", "--ledger", "other.db", "--model-people", "others", "--format", "parquet")
-    run("release", town / "walks.csv", *public, "--epsilon", 1, *files, *over, name, value)
+    run("release", town / "walks.csv", *public, "--epsilon", 1, *files, *over)
     run("check-release", "other", "--plain", "plain")
     return "--plans", "plain/plans.json", "-o", "read.parquet"
 
 
 def test_a_planned_schedule_has_regions(folder, run, town):
-    given = _other(run, town, "--schedule", "planned")
+    given = _other(run, town, "planned")
     run("read", "other", *given, "--prior", "mine.csv")
     assert 0 < len(pq.read_table("read.parquet").column("region")) < len(pq.read_table("other/released.parquet"))
 
@@ -182,12 +182,12 @@ def test_a_planned_schedule_has_regions(folder, run, town):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--constraint", "delta=0.2"), "plans follow from earlier answers (constraint delta=0.2)"),
-        (("--schedule", "paced"), "earlier answers decided when to ask (schedule paced)"),
+        ({"constraint": "delta=0.2"}, "plans follow from earlier answers (constraint delta=0.2)"),
+        ({"schedule": "paced"}, "earlier answers decided when to ask (schedule paced)"),
     ],
 )
 def test_a_prior_is_refused_where_earlier_answers_chose(folder, run, town, options, reason):
-    given = _other(run, town, *options)
+    given = _other(run, town, **options)
     said = run("read", "other", *given, "--prior", "mine.csv", code=2).stderr
     assert (
         said.startswith(f"error: --prior: got one for a file where {reason}; expected none") and said.count("\n") == 1

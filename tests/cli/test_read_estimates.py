@@ -17,7 +17,7 @@ import pytest
 
 import dphmm
 from cli.conftest import CHOICES, altered
-from commands import as_parquet
+from commands import as_parquet, set_in
 from dphmm.learning.learn import Learned
 from dphmm.setup.released import Released
 from dphmm.statement.files import copy_release
@@ -53,9 +53,10 @@ def test_equal_to_the_library(name, town, places, tmp_path, run, one_json):
 def test_the_answers_of_another_query_count_too(town, tmp_path, run, one_json):
     """--with reads the other file's own statement: another epsilon and mechanism."""
     public = ("--model", town / "model.npz", "--policy", town / "radius.json")
-    for query, more in (("first", ("--epsilon", 1)), ("second", ("--epsilon", 2, "--mechanism", "discrete-knorm"))):
+    other = set_in(public, mechanism="discrete-knorm")
+    for query, more in (("first", (*public, "--epsilon", 1)), ("second", (*other, "--epsilon", 2))):
         out = ("-o", tmp_path / query, "--format", "parquet", "--ledger", tmp_path / "l.db", "--query", query)
-        run("release", town / "walks.csv", *public, *out, *more, "--quiet")
+        run("release", town / "walks.csv", *out, *more, "--quiet")
     first, second = tmp_path / "first", tmp_path / "second"
     run("read", first, "--estimates", "-o", tmp_path / "alone.parquet")
     told = one_json(run("read", first, "--estimates", "--with", second, "-o", tmp_path / "both.parquet", "--json"))
@@ -252,19 +253,21 @@ def test_what_is_learned_lies_in_the_release_and_reads_it(places, tmp_path, run,
     """Three people teach nothing, and nothing is written; a model that was learned is a file of the release."""
     folder = tmp_path / "released"
     shutil.copytree(places["plain"] / "released", folder)
-    told = one_json(run("read", folder, "--learn", "--json"))
+    told = one_json(run("read", folder, "--believe", "learned", "--json"))
     assert told["output"] is None and told["people"] == 3 and "at least 10" in told["reason"]
-    assert "learned" in run("read", folder, "--learn").stderr and not (folder / "learned.npz").exists()
-    assert run("read", folder, "--learn", "-o", tmp_path / "model.csv", code=2).stderr.startswith("error: -o")
-    assert run("read", folder, "--learn", "--estimates", code=2).stderr.startswith("error: --")
+    learn = ("read", folder, "--believe", "learned")
+    assert "learned" in run(*learn).stderr and not (folder / "learned.npz").exists()
+    assert run(*learn, "-o", tmp_path / "model.csv", code=2).stderr.startswith("error: -o")
+    asked = run(*learn, "--estimates", code=2).stderr
+    assert asked.startswith("error: --believe: got learned, and no learned.npz in OUT; expected dphmm read")
     released = dphmm.open(folder)
     sticky = 0.9 * np.eye(released.model.n_states) + 0.1 / released.model.n_states
     public = {"space": released.model.space, "step": released.model.step}
     model = dphmm.MarkovModel(released.model.initial, sticky, **public, start="at")
     monkeypatch.setattr(Released, "learn", lambda self, **given: Learned(model, "mix", 13, 2.0, 0.5, 12))
-    told = one_json(run("read", folder, "--learn", "--json"))
+    told = one_json(run("read", folder, "--believe", "learned", "--json"))
     assert told["output"] == str(folder / "learned.npz") and told["family"] == "mix" and told["reason"] is None
     assert released.folder.others() == [] and dphmm.storage.load_model(folder / "learned.npz").digest == model.digest
-    run("read", folder, "--estimates", "--believe", folder / "learned.npz")
+    run("read", folder, "--estimates", "--believe", "learned")
     got = pd.read_csv(folder / "estimates.csv").probability
     assert np.allclose(got, released.estimates(believe=model, progress=False).probability)

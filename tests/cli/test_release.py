@@ -9,6 +9,7 @@ import stat
 import pyarrow.parquet as pq
 import pytest
 
+from commands import set_in
 from dphmm.storage.ledger import open_ledger
 
 OWNERS = "which may be published as it is; released.owner is for you alone"
@@ -48,7 +49,7 @@ def test_parquet_with_its_statement_beside_it(town, tmp_path, run, release_of):
 
 
 def test_pages_without_times(site, tmp_path, run, release_of, rows_of):
-    run(*release_of(site, tmp_path, "visits.csv", "complete.json"), "--constraint", "delta=0.01")
+    run(*set_in(release_of(site, tmp_path, "visits.csv", "complete.json"), constraint="delta=0.01"))
     rows = rows_of(tmp_path / "released" / "released.csv")
     assert len(rows) == 90
     assert "t" not in rows[0]
@@ -72,7 +73,8 @@ def test_the_very_people_of_the_model_are_told_what_that_means(town, tmp_path, r
 def test_the_counts_are_in_a_file_for_the_owner_and_nowhere_else(town, tmp_path, run, release_of, one_json):
     far = "far,2024-05-06T08:00:00Z,-33.8,151.2\nfar,yesterday,1,1\n"
     (tmp_path / "walks.csv").write_text((town / "walks.csv").read_text() + far)
-    result = run(*release_of(town, tmp_path, tmp_path / "walks.csv"), "--constraint", "delta=0.3", "--json", code=3)
+    asked = set_in(release_of(town, tmp_path, tmp_path / "walks.csv"), constraint="delta=0.3")
+    result = run(*asked, "--json", code=3)
     path = tmp_path / "released.owner" / "counts.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     counts = json.loads(path.read_text())
@@ -192,7 +194,7 @@ def test_a_dry_run_draws_spends_and_writes_nothing(town, tmp_path, run, release_
     assert [plan["step"] for plan in told["plans"]] == [1, 2, 3]
     assert told["largest_epsilon_sum"] == "12"
     assert list(tmp_path.iterdir()) == []
-    text = run(*release_of(town, tmp_path), "--dry-run", "--constraint", "delta=0.1").stdout
+    text = run(*set_in(release_of(town, tmp_path), constraint="delta=0.1"), "--dry-run").stdout
     assert "plan of step 1" in text
     assert "plan of step 2" not in text
 
@@ -234,11 +236,11 @@ def test_a_ledger_in_use_is_exit_4(town, tmp_path, run, release_of):
     assert not (tmp_path / "released" / "released.csv").exists()
 
 
-@pytest.mark.parametrize(("option", "value"), [("--mechanism", "staircase"), ("--start", "at")])
-def test_choices_reach_the_ledger(town, tmp_path, run, release_of, option, value):
-    run(*release_of(town, tmp_path), option, value)
+@pytest.mark.parametrize(("name", "value"), [("mechanism", "staircase"), ("start", "at")])
+def test_choices_reach_the_ledger(town, tmp_path, run, release_of, name, value):
+    run(*set_in(release_of(town, tmp_path), **{name: value}))
     with open_ledger(tmp_path / "ledger.db") as ledger:
-        assert ledger.header("u1", "state").options[option[2:]] == value
+        assert ledger.header("u1", "state").options[name] == value
 
 
 def minutes(*rows):

@@ -106,7 +106,7 @@ def test_a_schedule_is_planned_by_the_release_itself_and_kept_by_the_ledger(fold
         (("--plan", "plan.json", "--epsilon", 2), "--epsilon: got 2, and --plan"),
         (("--plan", "plan.json", "--path-epsilon", 2), "--path-epsilon: got 2, and --plan"),
         (("--plan", "plan.json", "--schedule", "paced"), "--schedule: got paced, and --plan"),
-        (("--plan", "plan.json", "--mechanism", "discrete-knorm"), "--mechanism: got discrete-knorm"),
+        (("--plan", "plan.json", "--policy", "knorm.json"), "--setting mechanism: got discrete-knorm in the policy"),
         (("--plan", "nowhere.json"), "nowhere.json"),
         (("--plan", "radius.json"), "radius.json"),
         (("--schedule", "paced", "--epsilon", 1), "--schedule: got paced; expected --path-epsilon"),
@@ -114,6 +114,18 @@ def test_a_schedule_is_planned_by_the_release_itself_and_kept_by_the_ledger(fold
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line_with_nothing_spent(folder, plan, run, options, said):
+    run(
+        "policy",
+        "radius",
+        "model.npz",
+        "--radius",
+        "1.5km",
+        "--setting",
+        "mechanism",
+        "discrete-knorm",
+        "-o",
+        "knorm.json",
+    )
     failed = release(run, *options, code=2)
     assert said in failed.stderr and len(failed.stderr.strip().splitlines()) == 1
     assert not (folder / "ledger.db").exists() and not (folder / "released" / "released.parquet").exists()

@@ -9,6 +9,7 @@ from time import sleep
 import pytest
 from click.testing import CliRunner
 
+from commands import set_in
 from dphmm.cli import console as console_module
 from dphmm.cli.app import COMMANDS, app
 from dphmm.cli.console import Console
@@ -147,8 +148,8 @@ def test_exposed_states_say_whether_they_are_joined(tmp_path, run):
     run("policy", "edges", tmp_path / "m.npz", "--graph", tmp_path / "edges.csv", "-o", tmp_path / "p.json")
     files = (tmp_path / "m.npz", "--policy", tmp_path / "p.json")
     own = run("plan", "--details", *files)
-    assert "each is answered as its nearest state (--protection merge)" in own.stderr
-    found = run("plan", "--details", *files, "--protection", "nearest")
+    assert "each is answered as its nearest state (protection merge)" in own.stderr
+    found = run(*set_in(("plan", "--details", *files), protection="nearest"))
     assert re.search(r"exposed states, before any is joined +1\n", found.stdout)
     assert (
         "remedy where it lowers the error, as dphmm plan --details says: dphmm policy ... --merge-lonely\n"

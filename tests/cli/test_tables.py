@@ -113,9 +113,9 @@ def test_formats_of_other_programs(tmp_path, run, rows_of, kind):
         ("xes x.xes --state-column nope", "--state-column: got nope; expected one of case:concept:name, concept:name"),
         ("trips x.csv", "--user-column: got no such column among started_at, ended_at, PULocationID, DOLocationID; "
                         "expected --user-column, or --each-trip where each trip is of a person of its own"),
-        ("trips x.csv --each-trip --time-columns a,b", "--time-columns: got a,b; expected START,END, two of"),
+        ("trips x.csv --each-trip --time-column a,b", "--time-column: got a,b; expected START,END, two of"),
         ("trips x.csv --each-trip --user a", "--each-trip: got another rule beside it: a; expected one rule"),
-        ("trips x.csv --each-trip --lat-columns a,b", "--lat-columns: got a,b; expected START,END, two of"),
+        ("trips x.csv --each-trip --lat-column a,b", "--lat-column: got a,b; expected START,END, two of"),
         ("ais x.csv", "SRC: got columns started_at, ended_at, PULocationID, DOLocationID; expected columns mmsi"),
     ],
 )  # fmt: skip

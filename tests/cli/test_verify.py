@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from commands import edited
+from commands import edited, set_in
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_every_step_that_was_asked_for_is_accounted_for(run, public, town, one_j
     )
     assert one_json(run(*public, "--steps", 5, "--json"))["steps"] == {"asked": 5, "looked_at": 5, "plans": 1}
     assert "steps" not in one_json(run(*public, "--json"))
-    delta = run(*public, "--steps", 5, "--constraint", "delta=0.05").stdout.splitlines()[-1]
+    delta = run(*set_in(public, constraint="delta=0.05"), "--steps", 5).stdout.splitlines()[-1]
     assert delta == "steps 2 to 5: not looked at, their plans hang on the answers before them"
     model = dphmm.storage.load_model(town / "model.npz")
     corner = dphmm.MarkovModel(np.eye(model.n_states)[0], model.transition, space=model.space, step=model.step)

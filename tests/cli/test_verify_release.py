@@ -30,6 +30,7 @@ import pytest
 import choosing
 import dphmm
 from accounting.test_person import VECTORS
+from commands import set_in
 from dphmm.accounting.person import person_key
 from dphmm.audit import verify_release
 from dphmm.markov.model import couples_along_radius
@@ -179,22 +180,17 @@ def test_it_agrees_with_the_audit(folder, run, verify):
 
 
 @pytest.mark.parametrize(
-    "more",
-    [
-        ("--constraint", "delta=0.2"),
-        ("--mechanism", "discrete-knorm"),
-        ("--mechanism", "discrete-laplace"),
-        ("--path-epsilon", "3", "--window", "4"),
-    ],
+    "setting",
+    [{"constraint": "delta=0.2"}, {"mechanism": "discrete-knorm"}, {"mechanism": "discrete-laplace"}, {}],
 )
-def test_other_choices_are_right_or_cannot_be_told(folder, run, verify, more):
-    spent = () if "--path-epsilon" in more else ("--epsilon", 1)
+def test_other_choices_are_right_or_cannot_be_told(folder, run, verify, setting):
+    spent = ("--epsilon", 1) if setting else ("--path-epsilon", "3", "--window", "4")
     Path("ledger.db").unlink()
-    run("release", "walks.csv", *PUBLIC, *spent, "-o", "other", "--ledger", "ledger.db", *more)
+    run("release", "walks.csv", *set_in(PUBLIC, **setting), *spent, "-o", "other", "--ledger", "ledger.db")
     assert "nothing is wrong" in checked(run, released="other").stdout
     _, found = verify(*alone("other/released.csv"))
     assert found["wrong"] == []
-    assert any("delta-set" in line for line in found["not looked at"]) == ("--constraint" in more)
+    assert any("delta-set" in line for line in found["not looked at"]) == ("constraint" in setting)
 
 
 @pytest.mark.parametrize("folder", ["made"], indirect=True)

@@ -106,8 +106,10 @@ def test_after_it_no_command_compiles_anything_also_at_another_path(tmp_path):
     for words in (
         ("demo", "--people", "4", "--days", "1"),
         ("release", "demo-out/trajectories.parquet", *setting, "-o", "again", "--ledger", "again.db", "--yes"),
-        ("release", "demo-out/trajectories.parquet", *setting, "-o", "sets", "--ledger", "sets.db",
-         "--constraint", "delta=0.05", "--yes"),
+        ("policy", "radius", "demo-out/model.npz", "--covers", "680m", "--setting", "constraint", "delta=0.05",
+         "-o", "sets.json"),
+        ("release", "demo-out/trajectories.parquet", model, "--policy=sets.json", "--epsilon", "1", "-o", "sets",
+         "--ledger", "sets.db", "--yes"),
         ("read", "again", "--estimates", "-o", "smoothed.csv"),
         ("check-release", "again"),
         ("report", "again", "--truth", "demo-out/trajectories.parquet"),

@@ -1,4 +1,4 @@
-"""--zones: a model whose states are polygons of a public file, and what is released and exported with it."""
+"""Zones: a model whose states are polygons of a public file, and what is released and exported with it."""
 
 from __future__ import annotations
 
@@ -49,27 +49,21 @@ def test_a_model_of_one_zone_is_refused_without_a_word_of_a_box(tmp_path, run):
     assert said.startswith("error: FILE: got ") and "one polygon; expected two or more" in said and "bbox" not in said
 
 
-def test_a_fit_counts_moves_between_zones(tmp_path, wards, run, one_json):
-    fitted = run("fit", tmp_path / "rows.csv", "--zones", wards, "--zone-id", "id", "--step", "5min",
-                 "-o", tmp_path / "m.npz", "--json")  # fmt: skip
-    assert one_json(fitted)["states"] == 4
-    private = run("fit", tmp_path / "rows.csv", "--zones", wards, "--zone-id", "id", "--step", "5min", "--epsilon", "1",
-                  "--max-length", "8", "--seed", "1", "-o", tmp_path / "n.npz", "--json")  # fmt: skip
-    assert one_json(private)["states"] == 4
-
-
-REFUSED = [
-    (("--zones", "W"), "--zone-id: got nothing; expected the column of FILE"),
-    (("--zones", "W", "--zone-id", "ward"), "--zone-id: got ward; expected one of id"),
-    (("--zones", "W", "--zone-id", "id", "--grid", "1km"), "states: got --grid and --zones"),
-    (("--grid", "1km", "--bbox", "13,52,14,53", "--zone-id", "id"), "--zone-id: got id; expected --zones FILE with it"),
-]
-
-
-@pytest.mark.parametrize(("options", "told"), REFUSED)
-def test_options_that_do_not_fit_together_are_told(tmp_path, wards, run, options, told):
-    given = [str(wards) if option == "W" else option for option in options]
-    assert told in run("fit", tmp_path / "rows.csv", "-o", tmp_path / "m.npz", *given, code=2).stderr
+def test_a_fit_counts_moves_between_zones_of_a_model(tmp_path, wards, run, one_json):
+    moving = ("--step", "5min", "--max-speed", "20km/h", "-o", tmp_path / "z.npz")
+    assert "--zone-id: got nothing; expected the column" in run("model", "zones", wards, *moving, code=2).stderr
+    wrong = run("model", "zones", wards, "--zone-id", "ward", *moving, code=2)
+    assert "--zone-id: got ward; expected one of id" in wrong.stderr
+    run("model", "zones", wards, "--zone-id", "id", *moving)
+    fit = ("fit", tmp_path / "rows.csv", "--step", "5min", "--json")
+    of_zones, private = ("--states-of", tmp_path / "z.npz"), ("--epsilon", "1", "--max-length", "8", "--seed", "1")
+    assert one_json(run(*fit, *of_zones, "-o", tmp_path / "m.npz"))["states"] == 4
+    assert one_json(run(*fit, *of_zones, *private, "-o", tmp_path / "n.npz"))["states"] == 4
+    # States that were found among people without noise are not public.
+    of_people = run(*fit, "--states-of", tmp_path / "m.npz", *private, "-o", tmp_path / "o.npz", code=2)
+    assert "m.npz, which was fitted without privacy; expected a model of public states" in of_people.stderr
+    both = run(*fit, *of_zones, "--grid", "1km", "-o", tmp_path / "o.npz", code=2)
+    assert "states: got --grid and --states-of" in both.stderr
 
 
 def test_zones_that_overlap_or_cross_themselves_are_told_with_the_option(tmp_path, wards, run):

@@ -77,7 +77,7 @@ ASKED = {
         {"people": "people.csv", "level": "edge", "cap": 2, "dependence": "group:2"},
     ),
     "svm": (
-        "svm points.csv --features x,y --box 0:10,0:10 --label c --classes no,yes --regularisation 0.1 "
+        "svm points.csv --columns x,y --box 0:10,0:10 --label c --classes no,yes --regularisation 0.1 "
         "--dependence group:2",
         {"features": ["x", "y"], "box": ((0, 0), (10, 10)), "label": "c", "classes": ("no", "yes"),
          "regularization": 0.1, "dependence": "group:2"},
@@ -170,7 +170,6 @@ WRONG = {
     "windows": ("histogram", {"times": 3, "windows": [(0, 9)]}),
     "user_column": ("histogram", {"user_column": "zz"}),
     "model_people": ("histogram", {"model_people": "others"}),
-    "mechanism": ("histogram", {"mechanism": "group"}),
     "columns": ("kmeans", {"columns": ["x", "x"]}),
     "box": ("kmeans", {"box": ([0], [10])}),
     "start": ("kmeans", {"start": [[1, 11]]}),

@@ -6,11 +6,13 @@ a release is drawn that does not fit the cap.
 
 from __future__ import annotations
 
+import shlex
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 
+from commands import set_in
 from dphmm import MarkovModel, ReleaseSession, ReplayBits, StateSpace, policy, release_many
 from dphmm.accounting import MemoryLedger
 from dphmm.statement.files import load_statement
@@ -136,6 +138,15 @@ def key_twice(place):
     return PAGES.replace("pages.json", "bad.json")
 
 
+def of_constraint(constraint):
+    """A release under a policy's file that has this constraint beside it."""
+
+    def line(place):
+        return shlex.join(set_in(shlex.split(RELEASE), constraint=constraint))
+
+    return line
+
+
 def replayable(place):
     ledger = MemoryLedger()
     running = session(bits=ReplayBits(1), subject="a", ledger=ledger)
@@ -188,15 +199,15 @@ FAULTS = [
         library(delta(1), refused("delta", "got 1", "from 0 to below 1")),
         library(delta(-0.1), refused("delta", "got -0.1", "from 0 to below 1")),
         library(delta("nan"), refused("delta", "got nan")),
-        command(RELEASE + " --constraint delta=1", refused("--constraint delta", "got 1", "from 0 to below 1")),
-        command(RELEASE + " --constraint delta=-0.1", refused("--constraint delta", "got -0.1")),
-        command(RELEASE + " --constraint all", refused("--constraint", "got all", "support or delta=0.01")),
+        command(of_constraint("delta=1"), refused("constraint delta", "got 1", "from 0 to below 1")),
+        command(of_constraint("delta=-0.1"), refused("constraint delta", "got -0.1")),
+        command(of_constraint("all"), refused("constraint", "got all", "support or delta=0.01")),
     ),
     fault(
         74, "a plan on fewer states than are possible, and a promise without a delta",
         "right: the policy is contracted, every edge keeps epsilon; the statement names the set and says why",
         library(on_a_delta_set, Accepted(pure)),
-        command(RELEASE + " --constraint delta=0.05", Accepted(says_delta)),
+        command(of_constraint("delta=0.05"), Accepted(says_delta)),
     ),
     fault(
         75, "a list of epsilons, one per step", "refused: every release has one promise",

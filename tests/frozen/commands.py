@@ -60,11 +60,18 @@ def real_commands(seed: int) -> Told:
         _few(folder / "release.parquet", cell.constraint).to_parquet(rows, index=False)
         out, ledger, smoothed = folder / "out", folder / "ledger.db", folder / "smoothed.csv"
         public = ("--model", fitted, "--policy", allowed)
-        options = ["--constraint", cell.constraint]
+        # In earlier commits it is an option, in later ones the policy's file has it.
+        given = {option.name for option in release.params}
+        options = ["--constraint", cell.constraint] if "constraint" in given else []
+        told.exact.append(["policy", json.loads(allowed.read_text())])
+        if "constraint" not in given and cell.constraint != "support":
+            allowed.write_text(
+                json.dumps({**json.loads(allowed.read_text()), "setting": {"constraint": cell.constraint}})
+            )
         # Earlier commits ask nothing where no limit is set.
         options += ["--yes"] * any(option.name == "yes" for option in release.params)
         told.exact.append([cell.file])
-        told.exact.append(["model", dphmm.storage.load_model(fitted).digest, json.loads(allowed.read_text())])
+        told.exact.append(["model", dphmm.storage.load_model(fitted).digest])
         commands: list[tuple[Any, ...]] = [
             ("release", rows, *public, "--epsilon", "1", "-o", out, "--ledger", ledger, "--json", "-q", *options),
             ("release", rows, *public, "--epsilon", "1", "-o", out, "--ledger", ledger, "-q", *options),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -33,18 +33,19 @@ def narrow(n: int, **more: object) -> dphmm.MarkovModel:
     return dphmm.MarkovModel(np.eye(n)[0], moves, **more)
 
 
-def write_public_files(folder: Path) -> None:
+def write_public_files(folder: Path, setting: Mapping[str, str] | None = None) -> None:
     """Models and policies of the town (a map with time steps), and of the site and the hive (pages and hexagons, every
-    row a step).
+    row a step). ``setting``: what the policies' files say of plans.
     """
     town = narrow(GRID.n_states, space=GRID, step=300)
     site = narrow(PAGES.n_states, space=PAGES)
     hive = narrow(HEXES.n_states, space=HEXES)
     for kind, model in zip(MODELS, (town, site, hive), strict=True):
         dphmm.storage.save_model(model, folder / f"{kind}.npz")
-    dphmm.storage.save_policy(dphmm.policy.radius(GRID, 1500), folder / "town.json", GRID)
-    dphmm.storage.save_policy(dphmm.policy.from_edges([(0, 1), (2, 3)], 4), folder / "site.json", PAGES)
-    dphmm.storage.save_policy(dphmm.policy.radius(HEXES, 1500), folder / "hive.json", HEXES)
+    pairs = dphmm.policy.from_edges([(0, 1), (2, 3)], 4)
+    dphmm.storage.save_policy(dphmm.policy.radius(GRID, 1500), folder / "town.json", GRID, setting=setting)
+    dphmm.storage.save_policy(pairs, folder / "site.json", PAGES, setting=setting)
+    dphmm.storage.save_policy(dphmm.policy.radius(HEXES, 1500), folder / "hive.json", HEXES, setting=setting)
 
 
 def places() -> list[tuple[float, float]]:
@@ -99,9 +100,11 @@ def run(arguments: list[str], input: str | None = None) -> Result:
     return result
 
 
-def shown_by(folder: Path, rows: str, arguments: list[str], input: str | None = None) -> dict[str, object]:
+def shown_by(
+    folder: Path, rows: str, arguments: list[str], input: str | None = None, setting: Mapping[str, str] | None = None
+) -> dict[str, object]:
     """All that a command shows of rows, run in a new folder: exit code, streams, what else is heard, files."""
-    write_public_files(folder)
+    write_public_files(folder, setting)
     (folder / "rows.csv").write_text(rows, encoding="utf-8")
     if "rows.parquet" in arguments:
         as_text = ConvertOptions(column_types={"user": pa.string(), "state": pa.string()})

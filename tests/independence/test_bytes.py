@@ -75,13 +75,13 @@ def test_with_the_same_answers_every_byte_is_the_same(shown, kind):
 
 
 @pytest.mark.parametrize("output", ["out.parquet"])
-@pytest.mark.parametrize("more", [["--constraint", "delta=0.2"], ["--mechanism", "staircase"]])
+@pytest.mark.parametrize("more", [{"constraint": "delta=0.2"}, {"mechanism": "staircase"}])
 def test_so_is_every_byte_of_other_formats_and_choices(shown, output, more):
     rows, dimension = KINDS["town"]
     runs = []
     for text in (rows[0], rows[7], rows[-4], rows[-1]):
         with given_answers(dimension):
-            runs.append(shown("town", text, *more, output=output))
+            runs.append(shown("town", text, output=output, setting=more))
     assert differing(runs) == set()
     assert runs[0]["exit"] == 0
 

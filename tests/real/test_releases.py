@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
+from commands import set_in
 from dphmm.statement.files import statement_path
 from dphmm.statement.release import statement_schema
 from dphmm.storage.ledger import open_ledger
@@ -159,7 +160,7 @@ def test_details_foretell_the_first_release(done, run):
     policy = done.folder / f"{done.cell.model}-{done.cell.policy}.json"
     model = done.folder / f"{done.cell.model}.npz"
     told = json.loads(
-        run("plan", "--details", model, "--policy", policy, "--constraint", done.cell.constraint, "--json").stdout
+        run(*set_in(("plan", "--details", model, "--policy", policy, "--json"), constraint=done.cell.constraint)).stdout
     )
     first = done.released[done.released.step == 1]
     assert len(first) == done.truth.user.nunique()

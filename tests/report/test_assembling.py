@@ -460,14 +460,16 @@ def test_who_stays_is_not_told_of_other_beginnings_where_plans_hang_on_beliefs(b
     law = 0.999_999 * np.array(begin) + 1e-6 / n
     model = dphmm.MarkovModel(law / law.sum(), moves, space=space, start="at")
     dphmm.storage.save_model(model, tmp_path / "model.npz")
-    dphmm.storage.save_policy(dphmm.policy.complete(n), tmp_path / "policy.json", space)
+    dphmm.storage.save_policy(
+        dphmm.policy.complete(n), tmp_path / "policy.json", space, setting={"constraint": "delta=0.01"}
+    )
     for steps, told in (((1, *range(2401, 2425)), False), (range(1, 25), True)):
         write_rows(
             tmp_path / "walks.csv", ["user", "step", "state"], [["ann", step, answers[step % 2]] for step in steps]
         )
         for old in (*tmp_path.glob("released*"), *tmp_path.glob("ledger*")):
             shutil.rmtree(old) if old.is_dir() else old.unlink()
-        options = ("--path-epsilon", 2, "--per", 24, "--constraint", "delta=0.01")
+        options = ("--path-epsilon", 2, "--per", 24)
         found = chosen(released(tmp_path, *options, epsilon=None, smoothed=False))
         assert found.prospects.expected.follows and found.begins_alike == told
         assert told or f"is found is not known: {OTHER_TIMES}." in found.story.verdict.about_stays

@@ -72,16 +72,19 @@ def of_places(
     return released(folder, *options)
 
 
-def grid(folder: Path, *options: object, users: tuple[str, ...] = ("u1", "u2", "u3")) -> Path:
+def grid(
+    folder: Path, *options: object, users: tuple[str, ...] = ("u1", "u2", "u3"), constraint: str = "support"
+) -> Path:
     """Walkers on a grid, under a radius policy."""
     fitted(folder, users)
-    run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "1.5km")
+    setting = ("--setting", "constraint", constraint)
+    run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "1.5km", *setting)
     return released(folder, *options)
 
 
 def delta(folder: Path) -> Path:
     """The same on delta-sets: every step of every subject has a plan of its own."""
-    return grid(folder, "--constraint", "delta=0.2")
+    return grid(folder, constraint="delta=0.2")
 
 
 def components(folder: Path) -> Path:
@@ -109,8 +112,8 @@ def constant(folder: Path) -> Path:
     write_rows(folder / "walks.csv", ["user", "state"], visits)
     given = ("--state-column", "state", "--answers", "ordinal", "--initial", "first")
     run("fit", folder / "walks.csv", "-o", folder / "model.npz", *given)
-    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
-    return released(folder, "--start", "at")
+    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json", "--setting", "start", "at")
+    return released(folder)
 
 
 def hexagons(folder: Path) -> Path:

@@ -409,7 +409,7 @@ CASES = {
             b"<user>,<t>,2024-05-06T09:00:00Z,<lat>,10.01,50,10",
             {b"user": (b"x",), b"t": TIMES, b"lat": PLACES},
         ),
-        {"time_columns": "start,end", "lat_columns": "lat,to", "lon_columns": "lon,elsewhere"},
+        {"time_column": "start,end", "lat_column": "lat,to", "lon_column": "lon,elsewhere"},
         kind="trips",
     ),
     "fixes of animals": Case(

@@ -13,7 +13,7 @@ from dphmm.markov import MarkovModel
 from dphmm.policy.graph import KINDS
 from dphmm.sensitivity import merge_lonely
 from dphmm.states.space import StateSpace
-from dphmm.storage.policies import load_policy, load_policy_space, save_policy
+from dphmm.storage.policies import load_policy, load_policy_space, load_setting, save_policy
 
 ANSWERS = np.array([(1, 0), (2, 1), (3, 0), (0, 1), (4, 2), (1, 2)])
 SPACE = StateSpace(ANSWERS)
@@ -224,6 +224,21 @@ def test_a_policy_with_merged_states_brings_its_space(path, kind):
             load_policy(*wrong)
     with pytest.raises(InvalidInput, match="hash"):
         load_policy_space(path, StateSpace(np.array([[0, 0], [1, 0], [0, 1], [9, 8]])))
+
+
+def test_a_setting_stands_beside_the_policy_and_is_no_part_of_it(path):
+    chosen, setting = policy.complete(6), {"constraint": "delta=0.1", "start": "at"}
+    save_policy(chosen, path, SPACE, setting=setting)
+    assert load_setting(path) == setting and load_policy(path, SPACE).digest == chosen.digest
+    before = path.read_bytes()
+    for wrong in ({"constraint": "all"}, {"mechanism": "no.npz"}, {"protection": "none"}):
+        with pytest.raises(InvalidInput):
+            save_policy(chosen, path, SPACE, setting=wrong)
+    assert path.read_bytes() == before
+    for wrong in ({"delta": "0.1"}, {"start": 1}, ["start"]):
+        path.write_text(json.dumps({**json.loads(before), "setting": wrong}))
+        with pytest.raises(InvalidInput, match="setting: got"):
+            load_policy(path, SPACE)
 
 
 def test_a_policy_without_merges_is_written_as_before(path):

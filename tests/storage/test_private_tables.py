@@ -148,7 +148,7 @@ OPTIONS = {
     "--people": ("degree D --people S --level edge --cap 2", EDGES),
     "--dependence of degrees": ("degree D --people 9 --level node --cap 2 --dependence friends:S", EDGES),
     "--dependence of svm": (
-        "svm D --features x --label y --classes 1,2 --box 0:9 --dependence friends:S --max-rows-per-user 2",
+        "svm D --columns x --label y --classes 1,2 --box 0:9 --dependence friends:S --max-rows-per-user 2",
         "x,y\n1,1\n2,2\n",
     ),
 }

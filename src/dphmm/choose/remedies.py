@@ -117,8 +117,8 @@ def _joins(case: _Case) -> Iterator[Remedy]:
     alone = int((~case.policy.has_neighbor(None)).sum())
     if alone and case.options.protection != AUTO and not case.space.has_labels:
         yield Remedy(
-            f"{alone} states without a neighbour are joined to one (--protection {case.options.protection})",
-            "--protection auto, which answers them as their nearest state where that errs less",
+            f"{alone} states without a neighbour are joined to one (protection {case.options.protection})",
+            "dphmm policy ... --setting protection auto: each is answered as its nearest state where that errs less",
             case.error,
             case.tried(protection=AUTO),
         )
@@ -189,8 +189,8 @@ def _made_table(case: _Case) -> Iterator[Remedy]:
         after = case.tried(mechanism=make_known(table))
     except DphmmError:
         return
-    yield Remedy("there are few answers, and noise goes beyond them", "dphmm optimize, then --mechanism table.npz",
-                 case.error, after)  # fmt: skip
+    made = "dphmm optimize, then dphmm policy ... --setting mechanism table.npz"
+    yield Remedy("there are few answers, and noise goes beyond them", made, case.error, after)
 
 
 def _is_number(name: str) -> bool:

@@ -21,7 +21,7 @@ from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Row, aligned, named, one_line, print_json
 from dphmm.cli.guarantees import guarantee_rows, published_rows, together_row
 from dphmm.cli.help import CONTEXT, Command
-from dphmm.cli.options import loaded_model, loaded_policy, made_table
+from dphmm.cli.options import loaded_model, loaded_policy, loaded_setting
 from dphmm.errors import InvalidInput
 from dphmm.storage.table_ledger import opened_to_read
 
@@ -57,9 +57,7 @@ _LEAKAGE_FIELDS = {"model": "--model", "policy": "--policy", "subjects": "--temp
 @click.option("--subject", metavar="NAME", help="One subject only.")
 @click.option("--model", metavar="M", help="Also what learning this model cost the people it was learned from.")
 @click.option("--temporal", is_flag=True, help="With --model: what all releases together say about each step.")
-@click.option("--by-subject", is_flag=True, help="With --temporal: every subject, step by step.")
 @click.option("--policy", metavar="P", help="With --temporal: also about the edges of this policy.")
-@made_table
 @click.option("--delta", metavar="D", help="Where rho terms are converted, once.  [default: that of the ledger]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 def account(
@@ -67,9 +65,7 @@ def account(
     subject: str | None,
     model: str | None,
     temporal: bool,
-    by_subject: bool,
     policy: str | None,
-    mechanism: str | None,
     delta: str | None,
     as_json: bool,
 ) -> None:
@@ -89,12 +85,8 @@ def account(
         raise InvalidInput("LEDGER", "nothing", "a ledger file, or --model M alone")
     if temporal and (ledger is None or model is None):
         raise InvalidInput("--temporal", "no ledger, or no --model", "LEDGER and --model M, the model of its releases")
-    if by_subject and not temporal:
-        raise InvalidInput("--by-subject", "it alone", "--temporal with it")
     if policy is not None and not temporal:
         raise InvalidInput("--policy", policy, "--temporal with it")
-    if mechanism is not None and policy is None:
-        raise InvalidInput("--mechanism", "a table", "--temporal and --policy with it: totals are in the ledger")
     # A model that cannot be read is refused before anything is printed.
     learned, event = (None, None) if model is None else _model_document(model)
     if delta is not None and ledger is None:
@@ -131,7 +123,7 @@ def account(
         return
     if temporal:
         lines = _most_leaked(leaks)
-        listed = leaks if by_subject or len(leaks) == 1 else []
+        listed = leaks if len(leaks) == 1 else []
         lines += [*(line for each in listed for line in _leakage_lines(each)), *_leakage_ending(policy is not None)]
     for line in (*lines, *_model_lines(learned, event)):
         click.echo(line)
@@ -247,6 +239,8 @@ def _leakage(
 
     chain, space = loaded_model(model)
     edges, space = (None, space) if policy is None else loaded_policy(policy, chain)
+    # A made table that the policy names is known from here on.
+    loaded_setting(policy, space)
     with opened_to_read(ledger) as opened:
         try:
             return subject_leakage(opened, subjects, chain, edges, space, progress=progress)
@@ -264,7 +258,7 @@ def _most_leaked(documents: Sequence[Mapping[str, Any]]) -> list[str]:
         if worst:
             most = None if None in worst else max(worst)
             parts.append((words, f"at most {_number(most)} at any step of any of {len(worst)} subjects"))
-    return [*aligned(parts), "each of them, step by step: --by-subject, or --subject NAME for one"]
+    return [*aligned(parts), "step by step: --subject NAME for one of them, --json for all"]
 
 
 def _leakage_lines(document: Mapping[str, Any]) -> list[str]:

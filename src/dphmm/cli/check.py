@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 #: Options of a release that are no part of a question, or change nothing of a table.
 _OTHERS = (
     "trajectories", "model", "policy", "output", "format", "new", "dry_run", "although", "check", "yes", "noun",
-    "case_names", "times", "length", "model_people", "mechanism", "quiet", "as_json", "help_all",
+    "case_names", "times", "length", "model_people", "quiet", "as_json", "help_all",
 )  # fmt: skip
 
 
@@ -180,9 +180,9 @@ def _figures(given: Mapping[str, Any], allowed: Schedule | None = None) -> Table
     from dphmm.evaluation.table_check import Unplaced, table_check
 
     asked = any(given[name] is not None for name in ("epsilon", "path_epsilon", "plan"))
-    unasked = dict.fromkeys(("mechanism", "check", "although", "noun", "case_names", "times", "length"))
+    unasked = dict.fromkeys(("check", "although", "noun", "case_names", "times", "length"))
     options = {**given, "new": False, "quiet": True, **unasked}
-    job = Job.of(options if asked else {**options, "epsilon": "1"}).scheduled(options)
+    job = Job.of(options if asked else {**options, "epsilon": "1"}, any_mechanism=True).scheduled(options)
     if allowed is not None:
         job = replace(job, epsilon=None, choices={**job.choices, "schedule": allowed})
     seen = Unplaced(job.space)

@@ -66,17 +66,18 @@ def one_line(text: str) -> str:
 #: Fields of the library that are options; --cap-epsilon and others with an underscore follow by themselves.
 _FIELDS = {
     **{name: f"--{name}" for name in (
-        "answer", "constraint", "delimiter", "epsilon", "hours", "mechanism", "noun", "people", "per", "protection",
-        "query", "reserve", "smoothing", "spelling", "start", "steps", "timezone", "window", "zone",
+        "answer", "delimiter", "epsilon", "hours", "noun", "people", "per", "query", "reserve", "smoothing", "spelling",
+        "steps", "timezone", "window", "zone",
     )},
+    **{name: f"--setting {name}" for name in ("constraint", "mechanism", "protection", "start")},
     **{side: f"--bbox {side}" for side in ("west", "south", "east", "north")},
     **{f"target_{name}": f"--target-{name}" for name in ("error", "doubt", "stay")},
-    "cell": "--grid", "delta": "--constraint delta", "event_id": "--id", "max speed": "--max-speed", "output": "-o",
-    "promise": "--path-epsilon", "resolution": "--h3", "source": "SRC",
+    "cell": "--grid", "delta": "--setting constraint delta", "event_id": "--id", "max speed": "--max-speed",
+    "output": "-o", "promise": "--path-epsilon", "resolution": "--h3", "source": "SRC",
 }  # fmt: skip
 _UNDERSCORED = re.compile(
     r"\b(cap_epsilon|cap_cost|min_count|min_people|max_speed"
-    r"|(?:user|time|order|trip|state|lat|lon|start|end|label)_column"
+    r"|(?:user|time|order|trip|state|lat|lon)_column"
     r"|user_from|user_pattern|gap_label|skip_lines|no_times|time_format)\b(?:(=)(?=\w)|=)?"
 )
 _COMMANDS = {"model": "fit", "policy": "policy"}

@@ -44,7 +44,7 @@ from dphmm.cli.fit_data import (
 )
 from dphmm.cli.fit_hidden import fit_hidden
 from dphmm.cli.help import CONTEXT, Command
-from dphmm.cli.options import force, messages, new_output, output, spelling, spelling_of, zone_options
+from dphmm.cli.options import force, messages, new_output, output, spelling, spelling_of
 from dphmm.cli.publishing import (
     check_ledger,
     kept_document,
@@ -337,7 +337,7 @@ _CHAIN = (
         metavar="W,S,E,N",
         help="The box of the grid, in degrees; public, so never taken from the data. With --epsilon also that of --h3.",
     ),
-    click.option("--zones", metavar="FILE", help="Polygons as states (.geojson, .gpkg, .shp, .fgb), by --zone-id."),
+    click.option("--states-of", metavar="M", help="The states of a model, such as dphmm model zones writes it."),
     click.option(
         "--h3",
         type=int,
@@ -453,9 +453,8 @@ _PRIVATE = (
         type=click.Choice(["all", "neighbours"]),
         help="With --epsilon: the moves that can be learned.  [default: all; on grids above 3,000 cells neighbours]",
     ),
-    click.option("--delta", metavar="D", help="With --noise gaussian: the delta of the guarantee."),
+    click.option("--delta", metavar="D", help="Of every-iteration: Gaussian noise, with this delta of the guarantee."),
     click.option("--method", type=click.Choice(METHODS), help="Of --states with --epsilon.  [default: ngrams]"),
-    click.option("--noise", type=click.Choice(["laplace", "gaussian"]), help="Of every-iteration.  [default: laplace]"),
     click.option(
         "--order", type=int, metavar="N", help="Length of the words of ngrams.  [default: by states and symbols]"
     ),
@@ -465,20 +464,20 @@ _PRIVATE = (
 
 def fit_options(command: F) -> F:
     """All of them, in the order of the help."""
-    command = spelling(zone_options(command))
+    command = spelling(command)
     for option in reversed((*_CHAIN, *_JUMP, *_TIMES, *_HIDDEN, *_PRIVATE)):
         command = option(command)
     return command
 
 
-_ONLY_PRIVATE = ("max_length", "max_sequences", "neighbours", "moves", "delta", "method", "noise", "order")
+_ONLY_PRIVATE = ("max_length", "max_sequences", "neighbours", "moves", "delta", "method", "order")
 
 
-_ONLY_HIDDEN = ("symbols", "symbols_file", "starts", "iterations", "delta", "method", "noise", "order")
+_ONLY_HIDDEN = ("symbols", "symbols_file", "starts", "iterations", "delta", "method", "order")
 
 
 _ONLY_CHAIN = (
-    "grid", "bbox", "h3", "zones", "zone_id", "zone_crs", "mend_zones", "state_column", "answers", "states_file",
+    "grid", "bbox", "h3", "states_of", "state_column", "answers", "states_file",
     "smoothing", "initial", "max_speed", "min_count", "slots",
     "moves", "all_cells", "merge_rare", "jump",
 )  # fmt: skip
@@ -531,8 +530,8 @@ def _check_private(given: Mapping[str, Any]) -> None:
 def fit(trajectories: str, output: str | None, force: bool, as_json: bool, quiet: bool, **given: Any) -> int:
     """Fit a Markov model by counting moves, and write it with its states.
 
-    Exactly one of --grid (with --bbox), --h3, --zones and --state-column says what the states are. Cells that nobody
-    visits are left out, unless --all-cells keeps them. Rows outside the box are left out and counted: this
+    Exactly one of --grid (with --bbox), --h3, --states-of and --state-column says what the states are. Cells that
+    nobody visits are left out, unless --all-cells keeps them. Rows outside the box are left out and counted: this
     concerns fitting only.
 
     With --states K --symbols COL: a hidden Markov model of K states and the symbols of a column, by Baum-Welch.

@@ -19,10 +19,10 @@ from dphmm.cli.options import (
     check_inside,
     duration,
     length,
+    loaded_model,
     parse_box,
     speed,
     spelling_of,
-    zones_of,
 )
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import ReplayBits
@@ -66,7 +66,7 @@ def jump_rate(given: Mapping[str, Any]) -> float | None:
 FIELDS = {
     "delta": "--delta", "gap": "--gap", "iterations": "--iterations", "mask": "--moves", "max_length": "--max-length",
     "max_sequences": "--max-sequences", "method": "--method", "n_features": "--symbols-file", "n_iter": "--iterations",
-    "n_starts": "--starts", "n_states": "--states", "neighbours": "--neighbours", "noise": "--noise",
+    "n_starts": "--starts", "n_states": "--states", "neighbours": "--neighbours", "noise": "--delta",
     "order": "--order", "random_state": "--seed", "sequences": "TRAJ", "step": "--step", "trajectories": "TRAJ",
     "X": "TRAJ", "merge_rare": "--merge-rare",
 }  # fmt: skip
@@ -100,14 +100,11 @@ MOST_CELLS = 3_000
 
 def check_states(given: Mapping[str, Any]) -> None:
     """Exactly one kind of states, and nothing that belongs to another."""
-    chosen = [name for name in ("grid", "h3", "zones", "state_column") if given[name] is not None]
+    chosen = [name for name in ("grid", "h3", "states_of", "state_column") if given[name] is not None]
     if len(chosen) != 1:
         came = " and ".join("--" + name.replace("_", "-") for name in chosen) or "none"
-        kinds = "--grid LENGTH --bbox W,S,E,N; --h3 RES; --zones FILE --zone-id COL; --state-column COL"
+        kinds = "--grid LENGTH --bbox W,S,E,N; --h3 RES; --states-of MODEL; --state-column COL"
         raise InvalidInput("states", came, "one of " + kinds)
-    for name in ("zone_id", "zone_crs", "mend_zones"):
-        if given["zones"] is None and given[name]:
-            raise InvalidInput("--" + name.replace("_", "-"), given[name], "--zones FILE with it")
     if given["grid"] is not None and given["bbox"] is None:
         raise InvalidInput(
             "--bbox",
@@ -132,8 +129,8 @@ def space_of(given: Mapping[str, Any], trajectories: Trajectories) -> StateSpace
         grid = _grid(given)
         check_inside(grid, trajectories, given["bbox"])
         return grid
-    if given["zones"] is not None:
-        return zones_of(given["zones"], given, "--zones")
+    if given["states_of"] is not None:
+        return _states_of(given)
     if given["h3"] is not None and given["all_cells"]:
         return _cells_of_box(given)
     if given["h3"] is not None:
@@ -160,13 +157,12 @@ def public_space(given: Mapping[str, Any], private: PathLike | PrivateTable) -> 
 
     if given["grid"] is not None:
         return _grid(given)
-    if given["zones"] is not None:
-        refuse_private(given["zones"], private, "--zones", called="TRAJ")
-        zones = zones_of(given["zones"], given, "--zones")
-        if zones.n_states > MOST_CELLS:
-            came = f"{zones.n_states} zones"
-            raise InvalidInput("--zones", came, f"at most {MOST_CELLS}, of which every pair gets noise")
-        return zones
+    if given["states_of"] is not None:
+        public = _states_of(given)
+        if public.kind != "grid" and public.n_states > MOST_CELLS:
+            expected = f"at most {MOST_CELLS}, of which every pair gets noise"
+            raise InvalidInput("--states-of", f"{public.n_states} states", expected)
+        return public
     if given["h3"] is not None:
         return _cells_of_box(given)
     space = _listed(given)
@@ -201,6 +197,15 @@ def cells_over(box: Box, resolution: int, option: str = "--h3", why: str = ", of
 
 def _grid(given: Mapping[str, Any]) -> Grid:
     return Grid.from_bounds(*parse_box(given["bbox"]), cell=length(given["grid"], "--grid"))
+
+
+def _states_of(given: Mapping[str, Any]) -> StateSpace:
+    """The states of another model; those of people who were counted without noise are not public."""
+    model, space = loaded_model(given["states_of"])
+    if given["epsilon"] is not None and model.provenance.get("private") is False:
+        came = f"{given['states_of']}, which was fitted without privacy"
+        raise InvalidInput("--states-of", came, "a model of public states, as dphmm model writes it")
+    return space
 
 
 def _listed(given: Mapping[str, Any]) -> StateSpace | None:

@@ -247,11 +247,11 @@ def _method(given: Mapping[str, Any], method: str) -> dict[str, Any]:
     one_start = method != "ngrams"
     if one_start and given["starts"] is not None:
         raise InvalidInput("--starts", given["starts"], f"none for {method}: several starts would each cost as much")
-    if method == "every-iteration" and given["noise"] == "gaussian" and given["delta"] is None:
-        raise InvalidInput("--delta", "nothing", "a number from 1e-300 to below 1, with --noise gaussian")
+    if method != "every-iteration" and given["delta"] is not None:
+        raise InvalidInput("--delta", given["delta"], "none: Gaussian noise is for --method every-iteration")
     named = {
         "delta": None if given["delta"] is None else exact_number(given["delta"], "--delta"),
-        "noise": given["noise"],
+        "noise": None if given["delta"] is None else "gaussian",
         "order": given["order"],
         "n_starts": given["starts"],
         "iterations" if one_start else "n_iter": given["iterations"],

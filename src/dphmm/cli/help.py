@@ -28,7 +28,7 @@ FIRST: Mapping[str, Sequence[str]] = {
     "plan": (
         "policy", "path_epsilon", "per", "zone", "hours", "schedule", "epsilon", "reserve", "output",
     ),
-    "read": ("estimates", "by", "per", "event", "first", "last", "others", "sentences", "own_places", "output"),
+    "read": ("estimates", "by", "per", "event", "first", "last", "others", "sentences", "believe", "output"),
     "fit": (
         "output", "grid", "h3", "bbox", "step", "epsilon", "max_length", "ledger", "about", "dry_run",
     ),

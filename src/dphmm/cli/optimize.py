@@ -13,7 +13,7 @@ from dphmm._checks import exact_epsilon, stated_epsilon
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, print_json
 from dphmm.cli.help import CONTEXT, Command
-from dphmm.cli.options import TABLE_SUFFIX, force, loaded_model, loaded_policy, messages, new_output
+from dphmm.cli.options import force, loaded_model, loaded_policy, loaded_setting, messages, new_output
 from dphmm.errors import DphmmError, InvalidInput
 
 if TYPE_CHECKING:
@@ -45,13 +45,6 @@ _LOSSES = ("squared", "distance", "label")
     show_default=True,
     help="With many answers: stop where the mean cost is within this ratio of what is proved of all mechanisms.",
 )
-@click.option(
-    "--protection",
-    metavar="WORD",
-    default="auto",
-    show_default=True,
-    help="States that nothing hides, as in release: auto, merge, nearest, min-volume or min-error.",
-)
 @click.option("-o", "--output", required=True, metavar="table.npz", help="Where the table is written.")
 @force
 @messages
@@ -59,30 +52,29 @@ def optimize(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     """Make a table: of all mechanisms with this promise, one whose mean cost is least, or is proved to be near it.
 
     For up to 400 different answers. It is solved once, from public data alone, weighted by how often people are in each
-    state (a model's occupancy; alike without one), and kept as whole numbers, which every use certifies again. Then:
-    dphmm release ... --mechanism table.npz, with the same model, policy, epsilon and protection.
+    state (a model's occupancy; alike without one), and kept as whole numbers, which every use certifies again. Then
+    the policy once more, with --setting mechanism table.npz, for releases of the same model and epsilon.
     """
     from dphmm.optimizing import optimize as made_of
     from dphmm.storage.made_tables import save_table
 
     path = Path(given["output"])
-    if path.suffix != TABLE_SUFFIX:
-        raise InvalidInput(
-            "-o", given["output"], f"a name ending in {TABLE_SUFFIX}, by which --mechanism knows a table"
-        )
+    if path.suffix != ".npz":
+        raise InvalidInput("-o", given["output"], "a name ending in .npz, by which a policy knows a table")
     costs = None if given["loss"] in (None, *_LOSSES) else given["loss"]
     new_output(path, [model, given["policy"], *([] if costs is None else [costs])], given["force"])
     chain, space = loaded_model(model)
     policy, space = loaded_policy(given["policy"], chain)
     loss = given["loss"] if costs is None else _costs(costs, space)
     console = Console(quiet=quiet or as_json)
+    protection = loaded_setting(given["policy"], space).get("protection", "auto")
     epsilon = exact_epsilon(stated_epsilon(given["epsilon"]))
     table = made_of(
-        chain, policy, space, epsilon, loss=loss, gap=given["gap"], protection=given["protection"],
+        chain, policy, space, epsilon, loss=loss, gap=given["gap"], protection=protection,
         progress=_told(console),
     )  # fmt: skip
     save_table(table, path)
-    otherwise = _otherwise(chain, policy, space, table, given["protection"])
+    otherwise = _otherwise(chain, policy, space, table, protection)
     if as_json:
         print_json(_document(table, chain, space, path, otherwise))
     else:
@@ -112,7 +104,7 @@ def _told(console: Console) -> Callable[[Round], None] | None:
 def _otherwise(
     model: MarkovModel, policy: PolicyGraph, space: StateSpace, table: MadeTable, protection: str
 ) -> float | None:
-    """The error of --mechanism auto in the same place: root mean square, of labels the share wrong; None if refused."""
+    """The error of mechanism auto in the same place: root mean square, of labels the share wrong; None if refused."""
 
     from dphmm.choose.lonely import shown_error
     from dphmm.session.setting import Setting
@@ -174,12 +166,15 @@ def _lines(table: MadeTable, model: MarkovModel, space: StateSpace, path: Path, 
     if otherwise is not None:
         own = _error(table, space)
         if space.has_labels:
-            lines.append(f"labels wrong as released: {own:.1%}, with --mechanism auto {otherwise:.1%}")
+            lines.append(f"labels wrong as released: {own:.1%}, with mechanism auto {otherwise:.1%}")
         else:
             lines.append(
-                f"root mean square error of the answers: {own:.6g}{unit}, with --mechanism auto {otherwise:.6g}{unit}"
+                f"root mean square error of the answers: {own:.6g}{unit}, with mechanism auto {otherwise:.6g}{unit}"
             )
-    return [*lines, f"use it with: --mechanism {path} (same model, policy, epsilon and protection)"]
+    return [
+        *lines,
+        f"use it with: dphmm policy ... --setting mechanism {path} (same model, policy, epsilon and protection)",
+    ]
 
 
 _LOSS_WORDS = {

@@ -69,28 +69,6 @@ def opened(folder: str, option: str = "OUT") -> Released:
         raise named(error, {"released": option}) from None
 
 
-class _Mechanism(click.ParamType[Any]):
-    """A mechanism by name, or the file of a made table, which is read: then its reference."""
-
-    name = "mechanism"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not str(value).endswith(TABLE_SUFFIX):
-            return value
-        from dphmm.storage.made_tables import load_table
-
-        try:
-            return load_table(value).reference
-        except InvalidInput as error:
-            raise named(error, {"table": "--mechanism"}) from None
-
-
-#: What the file of a made table is called, so that --mechanism tells it from a name.
-TABLE_SUFFIX = ".npz"
-#: The type of every --mechanism.
-MECHANISM = _Mechanism()
-
-
 def spelling(command: F) -> F:
     """--spelling: by which rule names are of one person."""
     told = "Spellings of a name are the same person, or exact names are several.  [default: the ledger's, else same]"
@@ -104,57 +82,14 @@ def spelling_of(given: Mapping[str, Any]) -> str:
     return str(given["spelling"] or kept or "same")
 
 
-def made_table(command: F) -> F:
-    """--mechanism: the made table of a release, for commands that take all else from its statement or ledger."""
-    return click.option(
-        "--mechanism",
-        type=MECHANISM,
-        metavar="FILE",
-        help="The made table that it was released with (dphmm optimize), if it was: table.npz.",
-    )(command)
+def loaded_setting(path: str | None, space: StateSpace) -> dict[str, str]:
+    """What a policy's file says of plans, as `dphmm.storage.load_setting`; nothing without one."""
+    from dphmm.storage.policies import load_setting
 
-
-class _MechanismOption(click.Option):
-    """An option whose help names every mechanism that is registered; they are loaded only where help is shown."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        from dphmm.mechanisms import MECHANISM_CHOICES
-
-        *others, last = MECHANISM_CHOICES
-        self.help = f"{', '.join(others)} or {last}; or a table that dphmm optimize made: table.npz."
-        return super().get_help_record(ctx)
-
-
-def plan_choices(command: F) -> F:
-    """What decides a plan besides model and policy, with the release's defaults."""
-    for option in (
-        click.option(
-            "--protection",
-            metavar="WORD",
-            default=None,
-            help="States that nothing hides at a step: join them to a partner (nearest, min-volume, min-error), answer "
-            "them as their nearest state (merge), or whichever errs less (auto).  [default: auto, or as the ledger or "
-            "the privacy statement says]",
-        ),
-        click.option(
-            "--mechanism", cls=_MechanismOption, type=MECHANISM, metavar="NAME", default="auto", show_default=True
-        ),
-        click.option(
-            "--start",
-            metavar="WORD",
-            default=None,
-            help="Whether the model starts before or at the first release  [default: as the model says]",
-        ),
-        click.option(
-            "--constraint",
-            metavar="SET",
-            default="support",
-            show_default=True,
-            help="Plan on the support, or on the delta-set: delta=0.01.",
-        ),
-    ):
-        command = option(command)
-    return command
+    try:
+        return {} if path is None else load_setting(path, space.has_labels)
+    except InvalidInput as error:
+        raise named(error, {"table": "--setting mechanism"}) from None
 
 
 def loaded_model(path: str) -> tuple[MarkovModel, StateSpace]:

@@ -40,6 +40,7 @@ from dphmm.cli.console import BAD_INPUT, REJECTED, Console, options_called, prin
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import ONE_OF_MANY, messages
 from dphmm.errors import InvalidInput
+from dphmm.session.options import PLAN_CHOICES
 from dphmm.statement.files import statement_path
 from dphmm.storage.case_names import names_path
 from dphmm.storage.inputs import checked_input, file_digest
@@ -86,14 +87,12 @@ class Stage:
         return [one for one in options if one in taken]
 
 
-#: What decides a plan besides model and policy: one table, for the plan and for the release.
-SETTING = ("constraint", "mechanism", "protection", "start")
 #: Options that a pipeline fills in or decides.
 _OWN = ("output", "ledger", "id", "force", "new", "format", "help-all", "json", "quiet", "dry-run", "about", "out")
 #: By name, in the order in which they run.
 STAGES: Mapping[str, Stage] = {
     "data": Stage(("import", "{kind}"), (), (PEOPLE,), kind="csv", file=True, leaves=("fold",)),
-    "split": Stage(("split",), (("", PEOPLE),), (MODEL_PEOPLE, RELEASED_PEOPLE), takes=("share", "by", "user-column")),
+    "split": Stage(("split",), (("", PEOPLE),), (MODEL_PEOPLE, RELEASED_PEOPLE), takes=("share", "user-column")),
     "model": Stage(("model", "{kind}"), (), (MODEL,), kind="grid", file=True),
     "fit": Stage(
         ("fit",), (("", MODEL_PEOPLE),), (MODEL,), file=True,
@@ -101,16 +100,15 @@ STAGES: Mapping[str, Stage] = {
         leaves=("states", "symbols", "symbols-file", "starts", "iterations", "method", "noise", "delta", "order",
                 "seed", "spelling", "neighbours", "moves", "jump", "min-count", "merge-rare", "initial", "all-cells"),
     ),
-    "policy": Stage(("policy", "{kind}"), (("", MODEL),), (POLICY,), kind="radius", leaves=("isolated", "open")),
+    "policy": Stage(("policy", "{kind}"), (("", MODEL),), (POLICY,), kind="radius", leaves=("setting",)),
     "plan": Stage(
         ("plan",), (("", MODEL), ("--policy", POLICY)), (PLAN,),
-        leaves=("policy", "details", "states", "plot", "target-error", "target-doubt", "target-stay", *SETTING),
+        leaves=("policy", "details", "states", "plot", "target-error", "target-doubt", "target-stay"),
     ),
     "release": Stage(
         ("release",), (("", RELEASED_PEOPLE), ("--model", MODEL), ("--policy", POLICY), ("--plan", PLAN)), (RELEASED,),
         leaves=(
             "model", "policy", "plan", "schedule", "state-column", "spelling", "cap-cost", "case-names", "length",
-            *SETTING,
         ),
     ),
     "estimates": Stage(
@@ -129,11 +127,12 @@ _PUBLIC = (RELEASED, ESTIMATES, POPULATION, SYNTHETIC, REPORT)
 _QUESTION = ("model", "fit", "policy", "plan", "release")
 #: What reads names of people, by the rule of spelling of the data.
 _OF_PEOPLE = ("split", "fit", "release")
-#: Options of a release that ask nobody anything, and whether a value follows: what is said of people, which files are
-#: written of the stored answers, and whether a table that cannot be meant, or that no limit is set, stops it.
+#: Options of a release that ask nobody anything, and how many values follow: what is said of people, which files are
+#: written of the stored answers, and whether a table that cannot be meant, or that no limit is set, stops it. The
+#: setting of a policy is looked at by itself.
 _TELLS = {
-    "--model-people": True, "--although": False, "--no-check": False, "--min-people": True,
-    "--noun": True, "--yes": False, "--case-names": True, "--times": True, "--length": True,
+    "--model-people": 1, "--although": 0, "--no-check": 0, "--min-people": 1,
+    "--noun": 1, "--yes": 0, "--case-names": 1, "--times": 1, "--length": 1, "--setting": 2,
 }  # fmt: skip
 #: Options of a release that is looked at whatever it asks.
 _ANY_STEPS = {
@@ -148,6 +147,7 @@ _FILES = ("M", "P", "T", "TRAJ")
 QUESTIONS = {"user": "NAME", "bbox": "WEST,SOUTH,EAST,NORTH", "step": "STEP", "steps": "STEPS"}
 COLUMN = "COLUMN"
 #: An option in a sentence, and the command that it is said to be of.
+_SETTING = re.compile(rf"(?:dphmm policy \.\.\. )?--setting ({'|'.join(PLAN_CHOICES)})")
 _OPTION = re.compile(r"(?:\bdphmm (?P<command>[a-z]+)(?: [a-z]+)?? (?:with )?)?(?<![\w-])--(?P<option>[a-z][a-z0-9-]*)")
 
 
@@ -259,7 +259,7 @@ def _check_before_a_plan(pipeline: Pipeline, record: Record, console: Console) -
     given = release.make_context(words[0], list(words[1:])).params
     if not given["although"]:
         with options_called(pipeline.members("release")):
-            job = Job.of({**given, "policy": None, "mechanism": None, **_ANY_STEPS})
+            job = Job.of({**given, "policy": None, **_ANY_STEPS})
             checked_batch(job, read_rows(job, given)[0].visits, given, console)
 
 
@@ -308,9 +308,10 @@ class Pipeline:
         if not isinstance(setting, dict):
             raise InvalidInput("setting", repr(setting), "a table [setting]")
         for member, value in setting.items():
-            if member not in SETTING:
-                raise InvalidInput(f"[setting] {member}", "no member of it", _near(member, SETTING))
-            _written(value, f"[setting] {member}")
+            if member not in PLAN_CHOICES:
+                raise InvalidInput(f"[setting] {member}", "no member of it", _near(member, PLAN_CHOICES))
+            if not isinstance(value, str):
+                raise InvalidInput(f"[setting] {member}", repr(value), "a text")
         for name, table in told.items():
             if name not in STAGES or not isinstance(table, dict):
                 raise InvalidInput(f"[{name}]", "a table that there is not", _near(name, [*STAGES, "setting"]))
@@ -349,7 +350,7 @@ class Pipeline:
                         raise InvalidInput(f"[{name}] {member}", repr(value), "a text, in a table that has it")
                     continue
                 if member not in known:
-                    came = "a member of [setting]" if member in SETTING else "no option of it"
+                    came = "a member of [setting]" if member in PLAN_CHOICES else "no option of it"
                     raise InvalidInput(f"[{name}] {member}", came, _near(member, known))
                 _written(value, f"[{name}] {member}")
             if self.is_drawn(name) and name == "fit":
@@ -416,7 +417,12 @@ class Pipeline:
         if name == "release":
             words += ["--format", "parquet", "--ledger", self.ledger, "--query", self.query(number)]
         known = _options(name, self._words(name, table))
-        for member, value in (*(self.setting.items() if name in ("plan", "release") else ()), *table.items()):
+        for member, value in self.setting.items() if name == "policy" else ():
+            # What else decides plans is kept in the policy's file.
+            made = self.beside / value
+            words += ["--setting", member, made if made.is_file() else value]
+            inputs += [made] * made.is_file()
+        for member, value in table.items():
             if member in ("kind", "file", "query"):
                 continue
             for text in _written(value, f"[{name}] {member}"):
@@ -446,13 +452,11 @@ class Pipeline:
             for table, stage in STAGES.items():
                 known = _options(table, self._words(table, self.stages.get(table, {})))
                 filled = option in _OWN or f"--{option}" in dict(stage.reads)
-                if option in SETTING and table in ("plan", "release"):
-                    tables.append((table != name, True, f"[setting] {option}"))
-                elif found["command"] in (None, stage.words[0]) and option in known and not filled:
+                if found["command"] in (None, stage.words[0]) and option in known and not filled:
                     tables.append((table != name, option not in self.stages.get(table, ()), f"[{table}] {option}"))
             return min(tables)[2] if tables else found[0]
 
-        return lambda text: "[data] file" if text == "SRC" else _OPTION.sub(member, text)
+        return lambda text: "[data] file" if text == "SRC" else _OPTION.sub(member, _SETTING.sub(r"[setting] \1", text))
 
     def of_question(self, number: int) -> ReleaseFolder:
         """The folder of a question: out, out-2."""
@@ -781,12 +785,17 @@ def _promised(commands: Sequence[Sequence[str]]) -> dict[str, str]:
     }
 
 
+def _settings(words: Sequence[str]) -> list[Sequence[str]]:
+    """Each --setting of a policy's words, with its name and its value."""
+    return [words[at : at + 3] for at, word in enumerate(words) if word == "--setting"]
+
+
 def _question(words: Sequence[str]) -> list[str]:
-    """The words of a command without those that ask nobody anything."""
+    """The words of a command without those that ask nobody anything; of a policy without its setting."""
     kept, left_out = list[str](), 0
     for word in words:
         if left_out or word in _TELLS:
-            left_out = left_out - 1 if left_out else int(_TELLS[word])
+            left_out = left_out - 1 if left_out else _TELLS[word]
         else:
             kept.append(word)
     return kept
@@ -828,6 +837,12 @@ def _changed(pipeline: Pipeline, record: Record) -> str | None:
         drawn = name == "fit" and pipeline.is_drawn(name)
         # A private fit reads its rows first; whatever they are now, the ledger gives the model that was drawn.
         read = [each for each in list(stage.inputs)[int(drawn) :] if each not in own]
+        if name == "policy" and record.begun:
+            settings = [_settings(words) for words in (stage.named, record.kept(name)["words"])]
+            tables = [each for each in read if each in itertools.chain(*settings[0])]
+            read = [each for each in read if each not in tables]
+            if record.is_same(name, stage, read=read, question=True) and not record.is_same(name, stage, read=tables):
+                return "setting"
         same = record.is_same(name, stage, read=read, question=name == "release")
         if not same and (record.begun or (drawn and record.fit_id in record.fits)):
             return name

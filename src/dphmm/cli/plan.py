@@ -14,7 +14,7 @@ from dphmm._checks import exact_number
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Interrupted, aligned, option_of, print_json
 from dphmm.cli.help import CONTEXT, Command
-from dphmm.cli.options import force, length, loaded_model, loaded_policy, messages, new_output, plan_choices
+from dphmm.cli.options import force, length, loaded_model, loaded_policy, loaded_setting, messages, new_output
 from dphmm.cli.plan_details import details, lines
 from dphmm.cli.plan_search import LONG, lasting_words, print_search
 from dphmm.errors import InvalidInput
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from dphmm.statement.verdict import Stay
     from dphmm.states.space import StateSpace
 
-_CHOICES = ("constraint", "mechanism", "start", "protection")
-_ABOUT_A_POLICY = {
-    "epsilon": None, "steps": None, "constraint": "support", "mechanism": "auto", "start": None, "protection": None,
-}  # fmt: skip
 #: Larger cells are named that take about so few seconds.
 _SHORT = 3.0
 #: Sizes of cells that are named, in metres.
@@ -76,7 +72,6 @@ _MOST_TIMES = 12
 @click.option("--states", is_flag=True, help="Of --details also every state: number, name, answer, place.")
 @click.option("-o", "--output", metavar="plan.json", help="Write the plan, for release --plan.")
 @click.option("--plot", metavar="FILE", help="Draw the errors of all schedules that were tried (.svg).")
-@plan_choices
 @force
 @messages
 def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
@@ -100,7 +95,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     policy: PolicyGraph | None = None
     if given["policy"] is not None:
         policy, space = loaded_policy(given["policy"], chain)
-    choices: Any = {name: given[name] for name in _CHOICES if given[name] is not None}
+    choices: Any = loaded_setting(given["policy"], space)
     promise = asked_promise(given)
     if promise is None:
         _check_details(given)
@@ -195,7 +190,7 @@ def _check_details(given: Mapping[str, Any]) -> None:
     named = next((name for name in of_a_plan if given[name] is not None), None)
     if named is not None:
         raise InvalidInput("--path-epsilon", f"nothing, beside {option_of(named)}", "the total to plan for")
-    if given["policy"] is None and any(given[name] != usual for name, usual in _ABOUT_A_POLICY.items()):
+    if given["policy"] is None and not given["epsilon"] is given["steps"] is None:
         raise InvalidInput("--policy", "nothing", "a policy, which the other options are about")
 
 

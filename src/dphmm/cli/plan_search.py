@@ -68,7 +68,9 @@ def print_search(
         reasons = f"; not advised: {'; '.join(missed.not_advised)}" if missed.not_advised else ""
         raise DphmmError(f"no setting tried reaches the targets; nearest: {_words(missed, unit)}{reasons}")
     if not as_json:
-        click.echo("\n".join([f"recommended: {_words(best, unit)}", f"rule: {RULE}", *_commands(path, best, given)]))
+        click.echo(
+            "\n".join([f"recommended: {_words(best, unit)}", f"rule: {RULE}", *_commands(path, best, given, choices)])
+        )
 
 
 def lasting_words(seconds: float) -> str:
@@ -103,23 +105,23 @@ def _words(tried: Tried, unit: str) -> str:
     )
 
 
-def _commands(path: str, best: Tried, given: Mapping[str, Any]) -> list[str]:
+def _commands(path: str, best: Tried, given: Mapping[str, Any], choices: Mapping[str, str]) -> list[str]:
     """What to type for a setting."""
     model, policy, typed = shlex.quote(path), "policy.json", []
     if best.cell is not None:
         cell = f"{best.cell:g}m"
         typed.append(f"first the model on larger cells: dphmm model grid --cell {cell}, or dphmm fit --grid {cell}")
     kind, _, distance = best.policy.partition(" ")
+    setting = "".join(f" --setting {name} {shlex.quote(value)}" for name, value in choices.items())
     if kind in ("covers", "radius"):
-        typed.append(f"dphmm policy radius {model} --{kind} {distance} -o {policy}")
+        typed.append(f"dphmm policy radius {model} --{kind} {distance}{setting} -o {policy}")
     elif kind == "complete":
-        typed.append(f"dphmm policy complete {model} -o {policy}")
+        typed.append(f"dphmm policy complete {model}{setting} -o {policy}")
     else:
         policy = shlex.quote(str(given["policy"]))
-    usual = {"constraint": "support", "mechanism": "auto", "start": None, "protection": None, "reserve": "0"}
-    names = ("per", "zone", "steps", "window", "hours", *usual)
+    names = ("per", "zone", "steps", "window", "hours", "reserve")
     # Rounded down, as many answers fit into the total.
     exact = f"--path-epsilon {in_short(best.total, down=True)} --epsilon {in_short(best.epsilon, down=True)}"
-    options = [exact, *(f"--{name} {given[name]}" for name in names if given[name] not in (None, usual.get(name)))]
+    options = [exact, *(f"--{name} {given[name]}" for name in names if given[name] not in (None, "0"))]
     typed.append(f"dphmm plan {model} --policy {policy} {' '.join(options)} -o plan.json")
     return typed

@@ -15,6 +15,7 @@ from dphmm.cli.guarantees import covered_rows
 from dphmm.cli.help import CONTEXT, Command, Kinds
 from dphmm.cli.options import F, force, length, loaded_model, loaded_policy, messages, new_output, output
 from dphmm.errors import InvalidInput, Unprotectable
+from dphmm.session.options import PLAN_CHOICES
 from dphmm.storage.public_tables import labels_by_state
 
 if TYPE_CHECKING:
@@ -33,19 +34,35 @@ class Considered(NamedTuple):
     facts: dict[str, Any]
 
 
-def merging(command: F) -> F:
-    """--merge-lonely and --isolated."""
-    isolated = click.option(
-        "--isolated",
-        is_flag=True,
-        help="With --merge-lonely: merge all states without a neighbour, for releases with --mechanism optimal-table.",
+def beside(command: F) -> F:
+    """--merge-lonely and --setting."""
+    setting = click.option(
+        "--setting",
+        nargs=2,
+        multiple=True,
+        metavar="NAME VALUE",
+        help="What else decides plans, kept in the file: constraint support or delta=0.01; mechanism, by name or "
+        "table.npz (dphmm optimize); protection auto, merge, nearest, min-volume or min-error of states that nothing "
+        "hides; start before or at. May be repeated.",
     )
     merge = click.option(
         "--merge-lonely",
         is_flag=True,
-        help="Answer every lonely state as its nearest other state, instead of joining it, which widens the hull.",
+        help="Answer every lonely state as its nearest other state, instead of joining it, which widens the hull. For "
+        "mechanism optimal-table that is every state without a neighbour.",
     )
-    return merge(isolated(command))
+    return merge(setting(command))
+
+
+def _setting(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The members of --setting, by name. Raises InvalidInput for a name that is none, and for one that comes twice."""
+    setting = dict(pairs)
+    for name in setting:
+        if name not in PLAN_CHOICES:
+            raise InvalidInput("--setting", name, f"one of {', '.join(PLAN_CHOICES)}")
+    if len(setting) < len(pairs):
+        raise InvalidInput("--setting", " and ".join(" ".join(pair) for pair in pairs), "each of them once")
+    return setting
 
 
 def unmerged_policy(path: str, model: MarkovModel) -> PolicyGraph:
@@ -57,17 +74,15 @@ def unmerged_policy(path: str, model: MarkovModel) -> PolicyGraph:
     return policy
 
 
-def considered(policy: PolicyGraph, model: MarkovModel, given: Mapping[str, Any]) -> Considered:
+def considered(policy: PolicyGraph, model: MarkovModel, merge: bool, setting: Mapping[str, str]) -> Considered:
     """The policy with its lonely states merged, if that was asked for; else as it is, and what they cost."""
     from dphmm.choose.details import cost_facts, cost_words
     from dphmm.choose.lonely import lonely_cost
     from dphmm.session.options import Options
 
     assert model.space is not None
-    if given["merge_lonely"]:
-        return _merged(policy, model, given["isolated"])
-    if given["isolated"]:
-        raise InvalidInput("--isolated", "it alone", "--merge-lonely with it")
+    if merge:
+        return _merged(policy, model, isolated=setting.get("mechanism") == "optimal-table")
     alone = int((~policy.has_neighbor(None)).sum())
     if not alone:
         return Considered(policy, model.space, [], [], {})
@@ -111,7 +126,7 @@ def policy() -> None:
 
 def _common(command: F) -> F:
     model = click.argument("model", metavar="MODEL")
-    return model(output("policy.json")(merging(force(messages(command)))))
+    return model(output("policy.json")(beside(force(messages(command)))))
 
 
 @policy.command("complete", cls=Command, context_settings=CONTEXT)
@@ -139,8 +154,7 @@ def categorical(model: str, labels: str, **given: Any) -> None:
 @_common
 @click.option("--covers", metavar="LENGTH", help="On a map: hide all places up to so far apart: 680m, 1km.")
 @click.option("--radius", metavar="LENGTH", help="Instead: join cells whose centres are so near; else answer units.")
-@click.option("--open", "is_open", is_flag=True, help="Leave out pairs at exactly this distance.")
-def radius(model: str, covers: str | None, radius: str | None, is_open: bool, **given: Any) -> None:
+def radius(model: str, covers: str | None, radius: str | None, **given: Any) -> None:
     """States whose answers lie within a distance are neighbours.
 
     Answers are the centres of cells, and people are at places: --covers takes the distance between places, and the
@@ -148,11 +162,13 @@ def radius(model: str, covers: str | None, radius: str | None, is_open: bool, **
     """
     from dphmm.policy import radius as build
 
-    _one_distance(covers, radius, is_open)
+    if (covers is None) == (radius is None):
+        came = "nothing" if covers is None else f"{covers} beside --radius {radius}"
+        raise InvalidInput("--covers", came, "a distance between places, 1km; or --radius instead, not both")
     states, space = loaded_model(model)
     try:
         if radius is not None:
-            graph = build(space, _distance(radius, space), closed=not is_open)
+            graph = build(space, _distance(radius, space))
         else:
             graph = build(space, covers=_covers(str(covers), space))
     except InvalidInput as error:
@@ -224,7 +240,7 @@ def edges(model: str, graph: str, **given: Any) -> None:
 @click.argument("model", metavar="MODEL")
 @click.argument("policies", metavar="POLICY POLICY...", nargs=-1, required=True)
 @output("policy.json")
-@merging
+@beside
 @force
 @messages
 def union(model: str, policies: tuple[str, ...], **given: Any) -> None:
@@ -236,15 +252,6 @@ def union(model: str, policies: tuple[str, ...], **given: Any) -> None:
     states, _ = loaded_model(model)
     parts = [unmerged_policy(path, states) for path in policies]
     _save(build(*parts), states, given, [model, *policies])
-
-
-def _one_distance(covers: str | None, radius: str | None, is_open: bool) -> None:
-    """Exactly one of --covers and --radius, and --open with --radius alone."""
-    if (covers is None) == (radius is None):
-        came = "nothing" if covers is None else f"{covers} beside --radius {radius}"
-        raise InvalidInput("--covers", came, "a distance between places, 1km; or --radius instead, not both")
-    if covers is not None and is_open:
-        raise InvalidInput("--open", "--covers with it", "--radius: it leaves out pairs at exactly the radius")
 
 
 def _covers(text: str, space: StateSpace) -> object:
@@ -274,13 +281,16 @@ def _save(
     from dphmm.statement.release import CoveredDistance
     from dphmm.storage.policies import save_policy
 
-    path = given["output"]
+    path, setting = given["output"], _setting(given["setting"])
     new_output(path, inputs, given["force"])
     if states.space is not None and (ended := with_end(graph, states.space)) is not graph:
         graph, said = ended, [*said, "END is joined to every label, so any two labels are at most two edges apart"]
-    lonely = considered(graph, states, given)
+    lonely = considered(graph, states, given["merge_lonely"], setting)
     graph, notes = lonely.policy, [*graph.notes, *lonely.notes]
-    save_policy(graph, path, lonely.space, states)
+    try:
+        save_policy(graph, path, lonely.space, states, setting)
+    except InvalidInput as error:
+        raise named(error, {"table": "--setting mechanism"}) from None
     alone = int((~graph.has_neighbor(None)).sum())
     covered = None if states.space is None else CoveredDistance.of([graph], states.space)
     if given["as_json"]:

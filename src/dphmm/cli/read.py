@@ -50,9 +50,10 @@ SHARES = (
 _NO_LOSS = 1e-12
 #: Regions that are printed.
 _SHOWN = 20
+#: --believe this: what all answers say of how people move, in place of a file. Alone it is learned.
+_OF_ANSWERS = "learned"
 #: What is read: the options that ask for it, by name; without any, what the file says of itself.
 _ASKS = {
-    "learn": "--learn",
     "estimates": "--estimates",
     "by": "--by",
     "event": "--event",
@@ -77,9 +78,13 @@ _OPTIONS = {
 @click.command("read", cls=Command, context_settings=CONTEXT)
 @click.argument("released", metavar="OUT")
 @click.option("--estimates", is_flag=True, help="Write where people were, given all their answers.")
-@click.option("--learn", is_flag=True, help="Learn from all answers how people move: a model for --believe.")
 @click.option("--own-places", is_flag=True, help="Learn the places that each person returns to, where that helps.")
-@click.option("--believe", metavar="FILE", help="A model to read the answers with; plans stay those of the release.")
+@click.option(
+    "--believe",
+    metavar="FILE",
+    help="A model to read the answers with; plans stay those of the release. learned: the one that OUT holds; alone it "
+    "is learned, from all answers.",
+)
 @click.option("--path", is_flag=True, help="Add the state of every row on the single likeliest path (Viterbi).")
 @click.option("--marginals", is_flag=True, help="Add the probability of every state to every row (Parquet only).")
 @click.option(
@@ -135,6 +140,8 @@ def read(**given: Any) -> int:
 def _asked(given: Mapping[str, Any]) -> str | None:
     """What is asked for, by name; None for nothing in particular. Raises InvalidInput for two, and for a part alone."""
     asked = [name for name in _ASKS if given[name]]
+    if not asked and given["believe"] == _OF_ANSWERS:
+        return "learn"
     if len(asked) > 1:
         raise InvalidInput(_ASKS[asked[1]], f"it and {_ASKS[asked[0]]}", "one of them")
     for name, (option, belongs) in _BELONG.items():
@@ -153,7 +160,7 @@ def _output(releases: Sequence[Released], given: Mapping[str, Any], name: str) -
     path = Path(given["output"] or releases[0].folder.path / name)
     table_format(str(path), "-o")
     new_output(path, [one.folder.table for one in releases], given["force"] or given["output"] is None)
-    believe = _believed(given)
+    believe = _believed(given, releases[0])
     owners = believe is not None and believe.provenance.get("private") is False
     if owners and any(path.absolute().parent == one.folder.path for one in releases):
         came = f"{given['believe']}, fitted on true rows without privacy"
@@ -161,12 +168,16 @@ def _output(releases: Sequence[Released], given: Mapping[str, Any], name: str) -
     return path
 
 
-def _believed(given: Mapping[str, Any]) -> MarkovModel | None:
+def _believed(given: Mapping[str, Any], released: Released) -> MarkovModel | None:
     """The model of --believe. Raises InvalidInput for a file that is none."""
     if given["believe"] is None:
         return None
+    path = given["believe"]
+    if path == _OF_ANSWERS and not (path := released.folder.path / LEARNED).exists():
+        first = f"dphmm read {given['released']} --believe {_OF_ANSWERS}, which learns it; or a model"
+        raise InvalidInput("--believe", f"{_OF_ANSWERS}, and no {LEARNED} in OUT", first)
     try:
-        return loaded_model(given["believe"])[0]
+        return loaded_model(str(path))[0]
     except InvalidInput as error:
         raise named(error, {"model": "--believe"}) from None
 
@@ -216,7 +227,7 @@ def _learned(
             ("learned", f"from the answers of {found.people} people: {found.family}, {found.iterations} iterations"),
             ("gain", gain),
             ("", PUBLIC),
-            ("written", f"{path}; read with it: --estimates --believe {path}"),
+            ("written", f"{path}; read with it: --estimates --believe {(given['output'] and path) or _OF_ANSWERS}"),
         ]
     )
     return {**document, "output": str(path)}
@@ -235,7 +246,8 @@ def _estimates(
         raise InvalidInput("-o", str(path), "a name ending in .parquet with --marginals: CSV has no lists")
     choices = {name: given[name] for name in ("path", "marginals", "own_places")}
     with console.progress("read") as progress:
-        smoothed, places = released.smoothed(beside=beside, believe=_believed(given), progress=progress, **choices)
+        believe = _believed(given, released)
+        smoothed, places = released.smoothed(beside=beside, believe=believe, progress=progress, **choices)
     written = _written(released, path, smoothed_table(released.answers, smoothed, released.space))
     rows = released.answers
     document: dict[str, Any] = {
@@ -290,9 +302,10 @@ def _shares(
     for note in [] if regions is None else regions.notes:
         console.warn(note)
     when = {name: given[name] for name in ("per", "zone") if given[name] is not None}
+    believe = _believed(given, released)
     with console.progress("read") as progress:
         found = released.population(
-            regions, flows=given["flows"] is not None, believe=_believed(given), progress=progress or False, **when
+            regions, flows=given["flows"] is not None, believe=believe, progress=progress or False, **when
         )
     files = [_written(released, path, _table_of(found.records()))]
     if given["flows"] is not None:
@@ -369,7 +382,7 @@ def _event(
                 always=given["always"],
                 beside=beside,
                 users=users,
-                believe=_believed(given),
+                believe=_believed(given, released),
                 progress=progress,
             )
         except InvalidInput as error:

@@ -23,7 +23,6 @@ from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import (
     ONE_OF_MANY,
     messages,
-    plan_choices,
     spelling,
     spelling_of,
 )
@@ -112,7 +111,6 @@ if TYPE_CHECKING:
 )
 @click.option("--new", is_flag=True, help="Refuse people whom the ledger knows.")
 @spelling
-@plan_choices
 @click.option(
     "--query",
     metavar="NAME",

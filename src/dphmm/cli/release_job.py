@@ -23,9 +23,10 @@ from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named, option_of, stage_of
 from dphmm.cli.guarantees import coming_rows, covered_rows, model_warning
-from dphmm.cli.options import loaded_model, loaded_policy, spelling_of
+from dphmm.cli.options import loaded_model, loaded_policy, loaded_setting, spelling_of
 from dphmm.errors import InvalidInput
 from dphmm.policy import complete
+from dphmm.session.options import PLAN_CHOICES
 from dphmm.setup.publishing import PublicSide
 from dphmm.setup.releasing import kept_ledger, new_ledger_words
 from dphmm.storage.ledger import COMMANDS, open_ledger
@@ -51,10 +52,6 @@ if TYPE_CHECKING:
 
 #: Options of the command that are choices of the batch.
 _CHOICES = (
-    "constraint",
-    "mechanism",
-    "start",
-    "protection",
     "cap_epsilon",
     "cap_cost",
     "query",
@@ -84,15 +81,21 @@ class Job:
     open_schedule: bool = False
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Job:
-        """The job of a command's options, whose schedule may be unplanned; InvalidInput for any that cannot be."""
+    def of(cls, given: Mapping[str, Any], any_mechanism: bool = False) -> Job:
+        """The job of a command's options, whose schedule may be unplanned; InvalidInput for any that cannot be.
+
+        ``any_mechanism``: leave that of the policy's file out, for a look at rows alone.
+        """
         check_asked(given)
         model, space = loaded_model(given["model"])
         policy: PolicyGraph = complete(space.n_states)
         if given["policy"] is not None:
             policy, space = loaded_policy(given["policy"], model)
-        choices = {name: given[name] for name in _CHOICES if given[name] is not None}
-        if given["protection"] is None and (kept := _kept(given, "protection")) is not None:
+        setting = loaded_setting(given["policy"], space)
+        if any_mechanism:
+            setting.pop("mechanism", None)
+        choices: dict[str, Any] = {name: given[name] for name in _CHOICES if given[name] is not None} | setting
+        if "protection" not in setting and (kept := _kept(given, "protection")) is not None:
             choices["protection"] = kept
         choices["promise"] = asked_promise(given)
         schedule, planned = asked_schedule(given, (model, policy, space), choices)
@@ -113,8 +116,7 @@ class Job:
             return self
         from dphmm.choose.planning import plan
 
-        names = ("constraint", "mechanism", "start", "protection")
-        options: dict[str, Any] = {name: self.choices[name] for name in names if self.choices.get(name) is not None}
+        options: dict[str, Any] = {name: self.choices[name] for name in PLAN_CHOICES if name in self.choices}
         options |= {name: given[name] for name in ("schedule", "epsilon")}
         public = (self.model, self.policy, self.space, self.choices["promise"])
         with Console(given["quiet"]).progress("plans") as progress:
@@ -358,7 +360,10 @@ def asked_schedule(
             found = read_plan(given["plan"], *public)
         except InvalidInput as error:
             raise named(error, {"path": "--plan", "plan": "--plan"}) from None
-        return {"schedule": found.schedule, **_planned_with(found.options, given)}, found
+        return {
+            "schedule": found.schedule,
+            **_planned_with(found.options, loaded_setting(given["policy"], public[2])),
+        }, found
     if given["hours"]:
         hours = [hour.strip() for several in given["hours"] for hour in several.split(",")]
         each = choices["promise"].exact / len(hours) if given["epsilon"] is None else given["epsilon"]
@@ -384,15 +389,13 @@ def _kept(given: Mapping[str, Any], option: str) -> str | None:
     return None
 
 
-def _planned_with(options: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a plan, as the choices of a batch; those of the command line must be the same."""
-    context = click.get_current_context()
-    for name in ("constraint", "mechanism", "start", "protection"):
-        named = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if named and given[name] != options[name]:
-            expected = f"{options[name]}, which the plan was made with; or a plan that is made for {given[name]}"
-            raise InvalidInput(f"--{name}", str(given[name]), expected)
-    return {name: options[name] for name in ("constraint", "mechanism", "start", "protection")}
+def _planned_with(options: Mapping[str, str], setting: Mapping[str, str]) -> dict[str, Any]:
+    """The options of a plan, as the choices of a batch; those of the policy's file must be the same."""
+    for name, value in setting.items():
+        if value != options[name]:
+            expected = f"{options[name]}, which the plan was made with; or a plan that is made for {value}"
+            raise InvalidInput(f"--setting {name}", f"{value} in the policy", expected)
+    return {name: options[name] for name in PLAN_CHOICES}
 
 
 class Names:

@@ -44,15 +44,12 @@ from dphmm.storage.xes_files import write_xes
 #: Columns that a table may name, and what they are for.
 _COLUMNS = {
     "user": "who",
-    "time": "when: timestamps with a time zone",
+    "time": "when: timestamps with a time zone; of intervals and trips two columns: START,END",
     "order": "which row of a user comes first, where there are no times",
     "trip": "a number or name per trip: a model is not fitted across trips",
-    "state": "the name of a state, instead of a place",
-    "lat": "latitude in degrees",
-    "lon": "longitude in degrees",
-    "start": "when an interval begins",
-    "end": "when it ends",
-    "label": "the state that it is of",
+    "state": "the name of a state, instead of a place; of trips START,END",
+    "lat": "latitude in degrees; of trips START,END",
+    "lon": "longitude in degrees; of trips START,END",
 }
 
 
@@ -124,7 +121,7 @@ _text_options = _options(
 @import_.command("intervals", cls=Command, context_settings=CONTEXT)
 @_common
 @click.option("--step", required=True, metavar="TIME", help="One row per step of this length: 5min.")
-@_column_options("user", "start", "end", "label")
+@_column_options("user", "time", "state")
 @click.option("--gap-label", metavar="NAME", help="The state of steps between two intervals that none covers.")
 @_text_options
 def intervals(**given: Any) -> int:
@@ -191,11 +188,7 @@ _command(
     Columns of Citi Bike, Divvy and the taxis of New York are known by name. With --each-trip what is promised to a
     person is promised to a trip: somebody who makes k of them may lose k times as much.
     """,
-    click.option("--time-columns", metavar="START,END", help="When trips start and end."),
-    click.option("--state-columns", metavar="START,END", help="Names of states where they do, instead of places."),
-    click.option("--lat-columns", metavar="START,END", help="Latitudes in degrees."),
-    click.option("--lon-columns", metavar="START,END", help="Longitudes in degrees."),
-    _column_options("user"),
+    _column_options("user", "time", "state", "lat", "lon"),
     click.option("--each-trip", is_flag=True, help="Each trip is of a person of its own, called by its row's number."),
     _text_options,
 )
@@ -223,7 +216,7 @@ _FIELDS = {
     "comment": "--comment", "encoding": "--encoding", "names": "--names", "step": "--step", "timezone": "--timezone",
     "crs": "--crs", "source": "SRC", "names_file": "--names-file",
     "length": "--length", "each_trip": "--each-trip", "user_name": "--user",
-    **{f"{role}_columns": f"--{role}-columns" for role in ("time", "state", "lat", "lon")},
+    **{f"{role}_column": f"--{role}-column" for role in ("time", "state", "lat", "lon")},
 }  # fmt: skip
 
 
@@ -363,7 +356,6 @@ def _warn(released: str, sha256: str, console: Console) -> None:
 @click.command("split", cls=Command, context_settings=CONTEXT)
 @click.argument("trajectories", metavar="TRAJ")
 @click.option("--share", default="0.5", show_default=True, metavar="P", help="The chance to be in the first file.")
-@click.option("--by", type=click.Choice(["user"]), default="user", show_default=True, help="What stays together.")
 @click.option("--user-column", default="user", show_default=True, metavar="COL", help="Who.")
 @spelling
 @click.option("--seed", type=int, metavar="N", help="For tests: anybody with it can split alike.")
@@ -372,7 +364,7 @@ def _warn(released: str, sha256: str, console: Console) -> None:
 )
 @force
 @messages
-def split(trajectories: str, share: str, by: str, user_column: str, seed: int | None, **given: Any) -> None:
+def split(trajectories: str, share: str, user_column: str, seed: int | None, **given: Any) -> None:
     """Write the rows of a table into two files, each person in one of them: one to fit, one to release.
 
     Each person goes to the first file with probability --share, whoever else there is; the system draws.

@@ -10,7 +10,7 @@ import click
 from dphmm._checks import stated_epsilon
 from dphmm.cli.console import FAILED, Console, Work, one_line, print_json, stage_of
 from dphmm.cli.help import CONTEXT, Command
-from dphmm.cli.options import loaded_model, loaded_policy, plan_choices
+from dphmm.cli.options import loaded_model, loaded_policy, loaded_setting
 from dphmm.errors import InvalidInput
 
 
@@ -26,7 +26,6 @@ def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | N
 @click.option("--model", metavar="M", help="The model of the releases.")
 @click.option("--policy", metavar="P", help="Their policy.")
 @click.option("--epsilon", metavar="E", required=True, help="The promise of each release, such as 0.5 or 1/12.")
-@plan_choices
 @click.option("--steps", metavar="N", type=int, default=1, show_default=True, help="Verify the plans of so many steps.")
 @click.option(
     "--samples",
@@ -85,7 +84,7 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
             raise InvalidInput(f"--{name}", "nothing", "a file: model and policy go together")
     model, space = loaded_model(given["model"])
     policy, space = loaded_policy(given["policy"], model)
-    choices = {name: given[name] for name in _CHOICES if given[name] is not None}
+    choices: Any = loaded_setting(given["policy"], space)
     public = (model, policy, space, given["epsilon"])
     stage_of(progress, "plans of the steps")
     verified = verify_steps(*public, given["steps"], **choices)
@@ -121,7 +120,6 @@ class _Steps:
         return {"asked": self.asked, "looked_at": self.asked if self.known else 1, "plans": self.plans}
 
 
-_CHOICES = ("constraint", "mechanism", "start", "protection")
 _OF_A_MODEL = ("draws",)
 
 

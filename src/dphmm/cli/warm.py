@@ -187,14 +187,8 @@ def _models() -> Iterator[str]:
 def _policies() -> Iterator[str]:
     for model, (_, radius) in _SPACES.items():
         yield f"policy radius {model}.npz -o {model}-radius.json --radius {radius}"
-        yield f"policy complete {model}.npz -o {model}-complete.json"
-        yield f"policy transition {model}.npz -o {model}-transition.json"
-    yield "policy radius jumps.npz -o jumps-radius.json --radius 1500m"
     yield "policy radius map.npz -o covering.json --covers 1km --merge-lonely"
-    yield "policy categorical line.npz -o categorical.json --labels labels.csv"
     yield "policy edges line.npz -o edges.json --graph graph.csv"
-    yield "policy edges line.npz -o far.json --graph far.csv"
-    yield "policy union line.npz line-radius.json edges.json -o union.json"
 
 
 def _releases() -> Iterator[str]:
@@ -202,28 +196,32 @@ def _releases() -> Iterator[str]:
 
     for model, policy, constraint in product(_SPACES, ("radius", "complete", "transition"), ("support", "delta=0.1")):
         name = f"{model}-{policy}-{constraint.partition('=')[0]}"
-        yield from _release(name, model, f"{model}-{policy}.json", f"--constraint {constraint}")
+        radius = f" --radius {_SPACES[model][1]}" if policy == "radius" else ""
+        yield from _release(name, model, f"{policy} {model}.npz{radius}", f"--setting constraint {constraint}")
     for mechanism in MECHANISM_CHOICES[1:]:
         model = "line" if mechanism == "optimal-table" else "map"
-        yield from _release(mechanism, model, f"{model}-radius.json", f"--mechanism {mechanism}")
-    yield from _release("categorical", "line", "categorical.json", "--constraint delta=0.1")
+        radius = f"radius {model}.npz --radius {_SPACES[model][1]}"
+        yield from _release(mechanism, model, radius, f"--setting mechanism {mechanism}")
+    delta = "--setting constraint delta=0.1"
+    yield from _release("categorical", "line", "categorical line.npz --labels labels.csv", delta)
     # The two states between have no edge and are hidden by the body that the edge makes.
-    yield from _release("far", "line", "far.json", "")
-    yield from _release("union", "line", "union.json", "")
-    yield from _release("jump", "jumps", "jumps-radius.json", "--constraint delta=0.1")
+    yield from _release("far", "line", "edges line.npz --graph far.csv")
+    yield from _release("union", "line", "union line.npz line-radius.json edges.json")
+    yield from _release("jump", "jumps", "radius jumps.npz --radius 1500m", delta)
     yield "release - --model map.npz --policy map-radius.json --epsilon 1 --ledger stream.db --yes"
-    yield "release - --model map.npz --policy map-radius.json --epsilon 1 --ledger sets.db --yes --constraint delta=0.1"
+    yield "policy radius map.npz -o sets.json --radius 1500m --setting constraint delta=0.1"
+    yield "release - --model map.npz --policy sets.json --epsilon 1 --ledger sets.db --yes"
 
 
-def _release(name: str, model: str, policy: str, choices: str) -> Iterator[str]:
-    given = f"--model {model}.npz --policy {policy}"
-    planned = f"{given} --epsilon 1 {choices}"
+def _release(name: str, model: str, policy: str, setting: str = "") -> Iterator[str]:
+    yield f"policy {policy} {setting} -o {name}-policy.json"
+    planned = f"--model {model}.npz --policy {name}-policy.json --epsilon 1"
     rows = _SPACES.get(model, _SPACES["map"])[0]
     yield f"release {rows} {planned} -o {name}.out --format parquet --ledger {name}.db --quiet --yes"
     yield f"read {name}.out --estimates -o {name}-smoothed.parquet --marginals"
     yield f"verify {planned} --draws 200"
     yield f"report {name}.out --truth {rows} --quiet"
-    yield f"plan {model}.npz --details --policy {policy} --epsilon 1 {choices}"
+    yield f"plan {model}.npz --details --policy {name}-policy.json --epsilon 1"
 
 
 def _questions() -> Iterator[str]:
@@ -234,7 +232,7 @@ def _questions() -> Iterator[str]:
     yield f"account map-radius-support.db --temporal {given}"
     yield "account line-radius-support.db --temporal --model line.npz --policy line-radius.json"
     yield "optimize map.npz --policy map-radius.json --epsilon 1 -o made.npz --quiet"
-    yield from _release("made", "map", "map-radius.json", "--mechanism made.npz")
+    yield from _release("made", "map", "radius map.npz --radius 1500m", "--setting mechanism made.npz")
     yield "read line-radius-support.out --event alpha --from 2 --to 3 --quiet"
     yield "report map-radius-support.out -o report.html"
     yield "read map-radius-support.out --by blocks -o where.csv --flows between.csv --quiet"
@@ -248,6 +246,6 @@ def _questions() -> Iterator[str]:
         yield f"{histogram} -o counts{at}.csv --dependence {records}"
     points = "points.csv --epsilon 1 --dependence group:2 --box 0:10,0:10"
     yield f"query kmeans {points} --columns x,y --start 1,1;9,9 -o centres.csv"
-    yield f"query svm {points} --features x,y --label c --classes no,yes -o weights.csv"
+    yield f"query svm {points} --columns x,y --label c --classes no,yes -o weights.csv"
     for level in ("edge", "node"):
         yield f"query degree edges.csv --epsilon 1 --people 5 --level {level} --cap 3 -o {level}.csv"

@@ -104,8 +104,8 @@ class LinearClassifier(Question):
         MAX_ROWS,
         Option("label", "The column of classes.", "COL"),
         Option("classes", "The two public classes.", "NO,YES"),
-        Option("features", "The columns of numbers to tell them by.", "X,Y"),
-        Option("box", "The public box, LOW:HIGH for each feature; values outside move to it.", "BOX"),
+        Option("columns", "The columns of numbers to tell them by.", "A,B"),
+        Option("box", "The public box, LOW:HIGH for each column; values outside move to it.", "BOX"),
         Option(
             "regularization",
             "From 1e-6 to 1: the larger, the less noise and the less it learns.",
@@ -137,7 +137,7 @@ class LinearClassifier(Question):
         called, given = self.called, self.given
         if given["kind"] not in ("svm", "logistic"):
             raise InvalidInput(called("kind"), given["kind"], "svm or logistic")
-        self._columns = feature_columns(given["features"], called("features"))
+        self._columns = feature_columns(given["columns"], called("columns"))
         limits = box(needed(given["box"], called("box"), BOX), self._columns, called("box"))
         self._low, self._high = (np.array(side) for side in limits)
         self._label = needed(given["label"], called("label"), "the column of classes")
@@ -146,7 +146,7 @@ class LinearClassifier(Question):
         if len(self._classes) != 2:
             raise InvalidInput(called("classes"), classes, "two classes: no,yes")
         if self._label in self._columns:
-            expected = f"a column that is not among the {called('features')}"
+            expected = f"a column that is not among the {called('columns')}"
             raise InvalidInput(called("label"), self._label, expected)
         self._strength = finite(given["regularization"], called("regularization"))
 
@@ -154,7 +154,7 @@ class LinearClassifier(Question):
         """Weights for the features as they are in the table."""
         called, d = self.called, len(self._columns)
         between = self.between()
-        features = [(name, called("features")) for name in self._columns]
+        features = [(name, called("columns")) for name in self._columns]
         rows = self.rows([(self._label, called("label")), *features])
         rejected = Rejected.of(rows)
         values, whose = data_numbers(rows, self._columns, rejected), self.owned(rows, rejected)

@@ -17,7 +17,6 @@ import numpy as np
 
 from dphmm._cached import cached_property
 from dphmm._checks import exact_number, whole
-from dphmm.dependent._calibration import MECHANISMS
 from dphmm.dependent._dependence import OF_A_MODEL, Budget, about, add_integer_noise, model_with_states
 from dphmm.dependent._inputs import (
     MAX_ROWS,
@@ -43,7 +42,7 @@ from dphmm.dependent._records import (
     windows,
     windows_of,
 )
-from dphmm.errors import InvalidInput, Refused
+from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.samplers.entropy import default_bits
 from dphmm.statement.origin import MODEL_PEOPLE
@@ -241,7 +240,6 @@ class Histogram(CountedQuestion):
         MAX_ROWS,
         RELATION,
         Option("model_people", "With markov: who MODEL was fitted on: others, same or unknown.", "WORD"),
-        Option("mechanism", "With markov: group; others where they are proved.", "NAME"),
         Option("states", "The public states: a,b,c, or a table of names, or a model (.npz).", "S"),
         Option("user_column", "The column of users  [default: user]", "COL"),
         SPELLING,
@@ -264,14 +262,6 @@ class Histogram(CountedQuestion):
         self.dependence = self.depends(dependence, ("markov", "friends", "group", "independent"))
         self._chained = self.dependence.kind == "markov"
         self.check_neighbours(OF_A_MODEL if self._chained else None)
-        mechanism = self.given["mechanism"]
-        if mechanism is not None:
-            if not self._chained:
-                expected = f"{self.called('dependence')} markov:MODEL with it"
-                raise InvalidInput(self.called("mechanism"), mechanism, expected)
-            allowed = [other for other in MECHANISMS if other != _FOR_ONE_SUM]
-            if mechanism not in allowed:
-                raise InvalidInput(self.called("mechanism"), mechanism, f"one of {', '.join(allowed)}")
         self.check_people()
 
     def check_people(self) -> None:
@@ -332,17 +322,9 @@ class Histogram(CountedQuestion):
 
     @cached_property
     def budget(self) -> Budget:
-        """That of the dependence. Raises Refused for a mechanism that is not proved under it."""
-        mechanism = self.given.get("mechanism")
-        try:
-            with fields({"dependence": self.called("dependence")}):
-                return Budget.of(self.between(), self.epsilon, mechanism, False, self.given[RELATION.name])
-        except Refused as refusal:
-            if mechanism is None:
-                raise
-            option = self.called("mechanism")
-            remedy = f"without {option} the noise is that of markov, which is proved"
-            raise Refused(f"{option}: {refusal}; {remedy}") from None
+        """That of the dependence. Raises Refused where no mechanism is proved under it."""
+        with fields({"dependence": self.called("dependence")}):
+            return Budget.of(self.between(), self.epsilon, None, False, self.given[RELATION.name])
 
     @cached_property
     def clock(self) -> Clock:

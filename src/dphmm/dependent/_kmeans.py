@@ -134,8 +134,8 @@ class KMeans(Question):
     in_steps = ("sums",)
     options = (
         MAX_ROWS,
-        Option("columns", "The columns of coordinates.", "X,Y"),
-        Option("box", "The public box, LOW:HIGH for each column; points outside move to it.", "BOX"),
+        Option("columns", "The columns of coordinates.", "A,B"),
+        Option("box", "The public box, LOW:HIGH for each column; values outside move to it.", "BOX"),
         Option("start", "The public start, in the box: 0,0;1,1 or a table with the columns.", "S"),
         Option("iterations", "How often centroids move: a public number.", kind=int, default=7, shown=True),
         Option("user_column", "The column of users, where D needs it  [default: user]", "COL"),

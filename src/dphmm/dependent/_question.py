@@ -310,7 +310,7 @@ class Question(ABC):
         other = model is None or model.provenance.get("private") is not False or self._whom(model).people == "others"
         if not (other and is_secure(default_bits(bits))):
             return Publication(event_id, "query", statement, unit, units=alone.units)
-        budget = Budget.of(self.between(), self.epsilon, self.given.get("mechanism"), False)
+        budget = Budget.of(self.between(), self.epsilon, None, False)
         lost = budget.per_record * alone.share
         return Publication(event_id, "query", statement, unit, alone.relation, alone.units, lost)
 

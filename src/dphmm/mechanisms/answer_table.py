@@ -610,7 +610,7 @@ class MadeTable(AnswerTable):
         if missing:
             raise Unprotectable(
                 f"table {self._digest[:12]} has no row for {missing} of the {len(points)} answers of the plan: "
-                "make it with the options of the release (dphmm optimize --policy, --protection)"
+                "make it with the options of the release (dphmm optimize --policy, the same setting)"
             )
         needed = np.sort(rows[edges].reshape(-1, 2), axis=1)
         n = len(self._law.points)
@@ -647,6 +647,6 @@ def known_table(reference: str) -> MadeTable:
         found = _known.get(reference)
     if found is None:
         short = reference.removeprefix(f"{PREFIX}:")[:12]
-        expected = "its file with it: --mechanism table.npz, or dphmm.storage.load_table(path) before"
+        expected = "its file with it: the policy says mechanism table.npz, or dphmm.storage.load_table(path) before"
         raise InvalidInput("mechanism", f"made table {short}, which has not been read", expected)
     return found

@@ -300,7 +300,7 @@ def answers_of(
                     plans.append(plan)
                 if len(plans) > most:
                     came = f"answers of more than {most} different laws"
-                    expected = "a release on the support (--constraint support): each answer of a delta-set has its own"
+                    expected = "a release on the support (constraint support): each answer of a delta-set has its own"
                     raise InvalidInput("released", came, expected)
             laws.append(by_hash[hash_])
         if asked:

@@ -40,6 +40,10 @@ class PlanChoices(TypedDict, total=False):
     start: str | None
 
 
+#: Their names, as a policy's file and a pipeline have them.
+PLAN_CHOICES = tuple(PlanChoices.__annotations__)
+
+
 class ReleaseChoices(PlanChoices, total=False):
     """The keywords of a release that everybody needs who reads it, as `Setting.of` has them."""
 

@@ -56,7 +56,7 @@ def plan_warnings(plan: Plan, options: Options) -> list[str]:
 _OF_A_PLAN = """
 {% if merged %}
 {{ merged }} of {{ planned }} planned states are hidden by nothing at the first step: each is answered as its nearest \
-state (--protection merge), which raises the noise for nobody and is off by the way there for those who are in it
+state (protection merge), which raises the noise for nobody and is off by the way there for those who are in it
 {% endif %}
 {% if joins %}
 {{ joins }} of {{ constrained }} planned states are {{ "without an edge in" if table else "exposed by" }} the policy \

@@ -1,7 +1,7 @@
 """Files: the only layer that opens them.
 
 - models and policies: `save_model`, `load_model`, `save_hidden_model`, `load_hidden_model`, `save_policy`,
-  `load_policy`, `load_policy_space`; made tables: `save_table`, `load_table`
+  `load_policy`, `load_policy_space`, `load_setting`; made tables: `save_table`, `load_table`
 - tables of people: `load_trajectories`, `import_trajectories`, `convert_frame`, `split_people`, `to_geopandas`
 - models that are fitted to a table: `fit`, `forecast_fit`; by a ledger once for all: `fit_once`
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dphmm.storage.models import save_model as save_model
     from dphmm.storage.policies import load_policy as load_policy
     from dphmm.storage.policies import load_policy_space as load_policy_space
+    from dphmm.storage.policies import load_setting as load_setting
     from dphmm.storage.policies import save_policy as save_policy
     from dphmm.storage.publications import fit_once as fit_once
     from dphmm.storage.tables import convert_frame as convert_frame
@@ -42,6 +43,7 @@ _HOMES = {
     "load_model": "dphmm.storage.models",
     "load_policy": "dphmm.storage.policies",
     "load_policy_space": "dphmm.storage.policies",
+    "load_setting": "dphmm.storage.policies",
     "load_table": "dphmm.storage.made_tables",
     "load_trajectories": "dphmm.storage.trajectories",
     "save_hidden_model": "dphmm.storage.hidden_models",

@@ -226,7 +226,7 @@ def read_points(path: PathLike, crs: str | None = None, named: Sequence[str] = (
     if not len(points.table):
         raise InvalidInput("source", f"{file}, without features", "polygons or points in it")
     if not there:
-        raise InvalidInput("source", f"{path}, without points", "points; polygons are zones: dphmm fit --zones")
+        raise InvalidInput("source", f"{path}, without points", "points; polygons are zones: dphmm model zones")
     if own is None and crs is None:
         raise InvalidInput("crs", f"none in {file.name}", _CRS_NEEDED)
     return points._replace(table=_in_degrees(points.table, own or crs))

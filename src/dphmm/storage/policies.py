@@ -2,19 +2,24 @@
 
 What can be rebuilt is not stored: a radius policy is made again from its space, a transition policy from its
 model. A policy is for one state space; loading it for another is refused, naming both hashes. A policy whose space has
-merged states lists them: `load_policy_space` merges them in the model's space.
+merged states lists them: `load_policy_space` merges them in the model's space. What else decides the plans of a release
+may stand beside it (`load_setting`): it is no part of the policy, whose hash does not depend on it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
 from dphmm.policy._edges import read_json
 from dphmm.policy.graph import PolicyGraph, from_description, needs
+from dphmm.session.options import PLAN_CHOICES, Options
 from dphmm.storage.inputs import replacing
+from dphmm.storage.made_tables import load_table
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
 
 #: Raised whenever an older dphmm could misread a file: 2 is a policy of a space with merged states, all others are 1.
 FORMAT = 2
+_TABLE = ".npz"
 _MEMBERS = {"format", "kind", "parameters", "space", "model"}
 
 
@@ -30,11 +36,13 @@ def save_policy(
     path: str | os.PathLike[str],
     space: StateSpace | None = None,
     model: MarkovModel | None = None,
+    setting: Mapping[str, str] | None = None,
 ) -> None:
     """Write the policy to ``path``, replacing what is there at once or not at all; equal policies give equal files.
 
-    ``space`` defaults to the model's. Raises InvalidInput where a radius policy comes without its space, a
-    transition policy without its model, or either with one that would not give the same policy back.
+    ``space`` defaults to the model's. ``setting`` : as `load_setting` returns it, a made table by its file. Raises
+    InvalidInput where a radius policy comes without its space, a transition policy without its model, or either with
+    one that would not give the same policy back; and for a setting that no release takes.
     """
     space = _space_of(space, model)
     described = policy.describe()
@@ -51,6 +59,11 @@ def save_policy(
     }
     if merges:
         document["merges"] = merges
+    if setting:
+        _checked_setting(setting, Path(), space is not None and space.has_labels)
+        document["setting"] = dict(setting)
+        if (table := setting.get("mechanism", "")).endswith(_TABLE):
+            document["setting"]["mechanism"] = Path(os.path.relpath(table, Path(path).parent)).as_posix()
     text = json.dumps(document, sort_keys=True, allow_nan=False, ensure_ascii=True, indent=None) + "\n"
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
@@ -95,6 +108,27 @@ def load_policy_space(path: str | os.PathLike[str], space: StateSpace) -> StateS
     return merged
 
 
+def load_setting(path: str | os.PathLike[str], labels: bool = False) -> dict[str, str]:
+    """What the file of a policy says of plans: constraint, mechanism, protection, start; of each only where it does.
+
+    A mechanism that is the file of a made table is read, and named by its reference. ``labels`` : whether answers are
+    names. Raises InvalidInput for a file that is no policy, and for a setting that is none, naming its member::
+
+        setting = dphmm.storage.load_setting("policy.json")
+        dphmm.ReleaseSession(model, policy, space, 1, **setting)
+    """
+    return _checked_setting(_document(path).get("setting", {}), Path(path).parent, labels)
+
+
+def _checked_setting(setting: Mapping[str, str], folder: Path, labels: bool) -> dict[str, str]:
+    """A setting whose made table, named from ``folder``, is read. Raises InvalidInput for one that no release takes."""
+    found = dict(setting)
+    if (table := found.get("mechanism", "")).endswith(_TABLE):
+        found["mechanism"] = load_table(folder / table).reference
+    Options.checked(1, labels=labels, **found)
+    return found
+
+
 def _check_merged(path: str, merges: Any, space: StateSpace | None) -> None:
     held = set() if space is None else set(map(tuple, space.merges.tolist()))
     missing = sum(tuple(pair) not in held for pair in merges)
@@ -132,10 +166,15 @@ def _check_document(path: str, document: Any) -> None:
         came = f"policy format {document['format']}"
         raise InvalidInput(path, came, f"at most {FORMAT}: upgrade dphmm to read it")
     members = _MEMBERS | {"merges"} if document["format"] > 1 else _MEMBERS
-    if document.keys() != members or not isinstance(document["parameters"], dict):
+    if document.keys() - {"setting"} != members or not isinstance(document["parameters"], dict):
         raise InvalidInput(path, ", ".join(sorted(document)), ", ".join(sorted(members)))
     if "merges" in members and not _are_pairs(document["merges"]):
         raise InvalidInput(f"{path} merges", document["merges"], "pairs of a merged state and its partner")
+    setting = document.get("setting", {})
+    if not isinstance(setting, dict) or not all(
+        name in PLAN_CHOICES and isinstance(value, str) for name, value in setting.items()
+    ):
+        raise InvalidInput(f"{path} setting", setting, f"a text for each of some of {', '.join(PLAN_CHOICES)}")
     if "kind" in document["parameters"]:
         raise InvalidInput(path, "a kind among the parameters", "a policy file written by save_policy")
     for field in ("space", "model"):

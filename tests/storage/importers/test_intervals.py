@@ -45,8 +45,8 @@ def test_a_table_of_careers_with_names_and_dates(tmp_path):
     options = {"time_format": "%d/%m/%Y", "timezone": "UTC", "user_column": "person"}
     rows, _ = stepped(tmp_path / "x.csv", step="1d", **options)
     assert [(user, state) for user, _, state in rows] == [("a", "work"), ("a", "work"), ("b", "x")]
-    with pytest.raises(InvalidInput, match="label_column: got job; expected one of person, from"):
-        stepped(tmp_path / "x.csv", step="1d", label_column="job", **options)
+    with pytest.raises(InvalidInput, match="state_column: got job; expected one of person, from"):
+        stepped(tmp_path / "x.csv", step="1d", state_column="job", **options)
     with pytest.raises(InvalidInput, match="of which no interval covers a beginning"):
         stepped(tmp_path / "x.csv", step=31_000_000, **options)
     for step in (0, -1, "soon"):

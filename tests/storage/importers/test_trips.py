@@ -32,7 +32,7 @@ def table(tmp_path, *rows, header="user,start,end,from,to"):
     return path
 
 
-COLUMNS = {"time_columns": "start,end", "state_columns": "from,to", "timezone": "UTC"}
+COLUMNS = {"time_column": "start,end", "state_column": "from,to", "timezone": "UTC"}
 
 
 def test_a_bike_trip_is_two_rows_of_one_trip(tmp_path):
@@ -43,7 +43,7 @@ def test_a_bike_trip_is_two_rows_of_one_trip(tmp_path):
         ("2", "22:03:30", 40.7218, -73.9504, 0), ("2", "22:10:42", 40.7101, -73.9397, 0),
     ]  # fmt: skip
     assert rejected == []
-    by_name = {"state_columns": "start_station_name, end_station_name", "user_column": "ride_id"}
+    by_name = {"state_column": "start_station_name, end_station_name", "user_column": "ride_id"}
     rows, _ = read(tmp_path / "trips.csv", **by_name, **NEW_YORK)
     assert rows == [
         ("A1", "20:30:38", "North", 0), ("A1", "20:39:13", "South", 0), ("A2", "22:03:30", "South", 0),
@@ -106,13 +106,13 @@ def test_numbers_of_trips_are_those_of_the_rows_over_all_files(tmp_path):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({}, "time_columns: got nothing; expected START,END, two of user, start, end, from, to"),
-        ({"time_columns": "start"}, "time_columns: got start; expected START,END, two of user, start"),
-        ({"time_columns": "start,"}, "time_columns: got start,; expected START,END"),
-        ({"time_columns": "start,end,x"}, "time_columns: got start,end,x; expected START,END"),
-        ({"time_columns": "start,end"}, "state_columns: got nothing; expected START,END, two of"),
-        ({"time_columns": "start,nope"}, "time_columns: got start,nope; expected START,END, two of user, start"),
-        ({"time_columns": "start,end", "lat_columns": "from,to"}, "state_columns: got nothing; expected START,END"),
+        ({}, "time_column: got nothing; expected START,END, two of user, start, end, from, to"),
+        ({"time_column": "start"}, "time_column: got start; expected START,END, two of user, start"),
+        ({"time_column": "start,"}, "time_column: got start,; expected START,END"),
+        ({"time_column": "start,end,x"}, "time_column: got start,end,x; expected START,END"),
+        ({"time_column": "start,end"}, "state_column: got nothing; expected START,END, two of"),
+        ({"time_column": "start,nope"}, "time_column: got start,nope; expected START,END, two of user, start"),
+        ({"time_column": "start,end", "lat_column": "from,to"}, "state_column: got nothing; expected START,END"),
         ({**COLUMNS, "user_column": "nope"}, "user_column: got nope; expected one of"),
         ({**COLUMNS, "user": "a", "each_trip": True}, "each_trip: got another rule beside it: a"),
     ],
@@ -125,6 +125,6 @@ def test_options_that_do_not_fit_are_named(tmp_path, options, told):
 
 def test_a_text_that_another_delimiter_cuts_says_so(tmp_path):
     path = table(tmp_path, "a;1;2;x;y", header="who;start;end;from;to")
-    with pytest.raises(InvalidInput, match="time_columns: got start,end; expected START,END, two of"):
+    with pytest.raises(InvalidInput, match="time_column: got start,end; expected START,END, two of"):
         read(path, **COLUMNS)
     assert read(path, delimiter="semicolon", user_column="who", time_format="unix-s", **COLUMNS)[0][1][2] == "y"

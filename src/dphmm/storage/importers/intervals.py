@@ -54,9 +54,8 @@ def import_intervals(
     source: PathLike,
     *,
     step: object,
-    start_column: str | None = None,
-    end_column: str | None = None,
-    label_column: str | None = None,
+    time_column: str | None = None,
+    state_column: str | None = None,
     gap_label: str | None = None,
     delimiter: str | None = None,
     progress: Progress | None = None,
@@ -64,11 +63,11 @@ def import_intervals(
 ) -> Imported:
     """Intervals of a table, a folder or an archive, expanded to one row per ``step`` (seconds, or "5min").
 
-    The columns are start, end and label (activity, state), or as the options say; ``delimiter`` defaults to tabs but
-    for .csv and .parquet; other ``options`` as `Layout.changed` takes them. ``gap_label`` : the state of steps between
-    two intervals of a person that no interval covers. Dropped besides the reasons of times: invalid_interval (it ends
-    before it begins, or is longer than 100,000 steps), too_many_steps (with those before it in the file, the person's
-    intervals have more than 10,000,000), missing_state, missing_user.
+    The columns are start, end and label (activity, state), or ``time_column`` "START,END" and ``state_column``;
+    ``delimiter`` defaults to tabs but for .csv and .parquet; other ``options`` as `Layout.changed` takes them.
+    ``gap_label`` : the state of steps between two intervals of a person that no interval covers. Dropped besides the
+    reasons of times: invalid_interval (it ends before it begins, or is longer than 100,000 steps), too_many_steps (with
+    those before it in the file, the person's intervals have more than 10,000,000), missing_state, missing_user.
 
     Raises InvalidInput as `read_source`, for a step that is none, and where all people together have more than
     200,000,000 steps: no person has more than a twentieth of these.
@@ -81,7 +80,9 @@ def import_intervals(
         check_names([gap_label], 1)
     is_csv = Path(source).name.lower().endswith((".csv", ".csv.gz", ".parquet"))
     layout = _INTERVALS.changed(delimiter=delimiter or ("comma" if is_csv else "tabs"), **options)
-    chosen = {"start": start_column, "end": end_column, "label": label_column}
+    chosen: dict[str, str | None] = {"label": state_column}
+    if time_column is not None:
+        chosen["start"], _, chosen["end"] = (part.strip() for part in time_column.partition(","))
 
     def expanding(names: Sequence[str], given: Layout) -> Expansion:
         return _ends(names, given, chosen, width)
@@ -95,10 +96,11 @@ def import_intervals(
 def _ends(names: Sequence[str], layout: Layout, chosen: dict[str, str | None], width: int) -> Expansion:
     """Intervals as rows whose time is the start and whose step is the end, both in microseconds."""
     user = user_column(names, layout)
-    columns = {role: chosen[role] or _named(role, names) for role in _NAMES}
+    columns = {role: chosen.get(role) or _named(role, names) for role in _NAMES}
     for role, name in columns.items():
         if name not in names:
-            raise InvalidInput(f"{role}_column", name or "nothing", "one of " + listed(names))
+            field, expected = ("state_column", "one of ") if role == "label" else ("time_column", "START,END, two of ")
+            raise InvalidInput(field, name or "nothing", expected + listed(names))
     start, end, label = (str(columns[role]) for role in _NAMES)
     times = times_of(layout, start), times_of(layout, end)
     spent = _Spent(width, layout.spelling)

@@ -53,22 +53,22 @@ _Pair = tuple[str, str]
 def import_trips(
     source: PathLike,
     *,
-    time_columns: str | None = None,
-    state_columns: str | None = None,
-    lat_columns: str | None = None,
-    lon_columns: str | None = None,
+    time_column: str | None = None,
+    state_column: str | None = None,
+    lat_column: str | None = None,
+    lon_column: str | None = None,
     each_trip: bool = False,
     progress: Progress | None = None,
     **options: Any,
 ) -> Imported:
     """Trips of a table, a folder or an archive, each as a row where it starts and one where it ends.
 
-    ``time_columns`` and so on are "START,END"; ``each_trip`` : each row is of a person of its own; other ``options`` as
+    ``time_column`` and so on are "START,END"; ``each_trip`` : each row is of a person of its own; other ``options`` as
     `Layout.changed` takes them. Dropped besides the reasons of times and places: invalid_interval (it ends before it
     begins). Raises InvalidInput as `read_source`, and for a table without such columns.
     """
     layout = IMPORTED.changed(**options)
-    chosen = {"time": time_columns, "lat": lat_columns, "lon": lon_columns, "state": state_columns}
+    chosen = {"time": time_column, "lat": lat_column, "lon": lon_column, "state": state_column}
     rule = layout.columns.get("user") or layout.user_name or layout.user_from
     if each_trip and rule is not None:
         raise InvalidInput("each_trip", f"another rule beside it: {rule}", "one rule of whose rows they are")
@@ -87,7 +87,7 @@ def _pairs(names: Sequence[str], chosen: Mapping[str, str | None]) -> dict[str, 
         if (text := chosen[role]) is not None:
             start, _, end = (part.strip() for part in text.partition(","))
             if start not in names or end not in names:
-                raise InvalidInput(f"{role}_columns", text, "START,END, two of " + listed(names))
+                raise InvalidInput(f"{role}_column", text, "START,END, two of " + listed(names))
             pairs[role] = start, end
         for start, end in map(str.split, known):
             if role not in pairs and {start, end} <= plain.keys():
@@ -96,7 +96,7 @@ def _pairs(names: Sequence[str], chosen: Mapping[str, str | None]) -> dict[str, 
     where = ("lat", "lon") if {"lat", "lon"} <= pairs.keys() and not by_name else ("state",)
     for role in ("time", *where):
         if role not in pairs:
-            raise InvalidInput(f"{role}_columns", "nothing", "START,END, two of " + listed(names))
+            raise InvalidInput(f"{role}_column", "nothing", "START,END, two of " + listed(names))
     return {role: pairs[role] for role in ("time", *where)}
 
 
