@@ -31,8 +31,8 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 63_322,
-    "code lines of tests": 81_245,
+    "code lines": 63_398,
+    "code lines of tests": 81_365,
     "words of docs": 131_122,
     "circles of imports": 0,
     "circles with types": 0,

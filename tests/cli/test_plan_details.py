@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+import dphmm
+from dphmm.reconstruction.aggregates import expected_errors
 from dphmm.storage.models import load_model
 
 HELP = "what would help, tried on the first step"
@@ -89,7 +91,27 @@ def _same_row(space, i, j):
 
 
 def test_options_about_a_policy_need_one(town, run):
-    run("plan", "--details", town / "model.npz", "--steps", 3, code=2)
+    for option in (("--steps", 3), ("--by", "blocks", 30)):
+        run("plan", "--details", town / "model.npz", *option, code=2)
+
+
+def test_how_far_off_shares_will_be_is_known_before_a_release(town, run, one_json):
+    """As `expected_errors` has it; of a thousand times the people a thirtieth."""
+    asked = ("plan", "--details", town / "model.npz", "--policy", town / "radius.json", "--epsilon", 2)
+    model = dphmm.storage.load_model(town / "model.npz")
+    policy = dphmm.storage.load_policy(town / "radius.json", model.space)
+    expected = expected_errors(model, policy, model.space, 2, 30)
+    found = one_json(run(*asked, "--by", "blocks", 30, "--json"))["shares"]
+    assert [one["off"] for one in found] == [one.standard_error for one in expected]
+    (town / "half.csv").write_text("state,region\n" + "".join(f"{name},west\n" for name in model.space.names[:8]))
+    few, many = (
+        one_json(run(*asked, "--by", town / "half.csv", n, "--json"))["shares"][0]["off"] for n in (30, 30_000)
+    )
+    assert many == pytest.approx(few / 1000**0.5, rel=1e-6)
+    told = run(*asked, "--by", town / "half.csv", 30).stdout
+    assert "standard errors of shares, from one answer of each person\n" in told and f"west +- {few:.2%}" in " ".join(
+        told.split()
+    )
 
 
 @pytest.mark.parametrize("json", [[], ["--json"]])

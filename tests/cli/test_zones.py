@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import dphmm
+
 gpd = pytest.importorskip("geopandas")
 shapely = pytest.importorskip("shapely")
 
@@ -39,6 +41,34 @@ def test_zones_from_the_file_to_a_geopackage_of_the_release(tmp_path, wards, run
         "expected a name ending in .geojson"
         in run("export", tmp_path / "r" / "released.csv", "-o", tmp_path / "z.txt", code=2).stderr
     )
+
+
+@pytest.mark.replayed_words
+def test_areas_drawn_elsewhere_are_a_policy_of_a_release(tmp_path, wards, run, one_json):
+    """Alone and beside a covered distance; the same from Python, and the release keeps the promise."""
+    box = (13.3, 52.4, 13.34, 52.41)
+    grid = ("--bbox", ",".join(map(str, box)), "--cell", "400m", "--step", "5min", "--max-speed", "20km/h")
+    run("model", "grid", "-o", tmp_path / "g.npz", *grid)
+    drawn = gpd.GeoDataFrame({"name": ["west", "both"]}, geometry=[shapely.box(13.3, 52.4, 13.32, 52.41),
+                             shapely.box(13.31, 52.4, 13.34, 52.41)], crs=4326)  # fmt: skip
+    drawn.to_file(tmp_path / "drawn.geojson")
+    of_areas = ("policy", "areas", tmp_path / "g.npz", "--areas", tmp_path / "drawn.geojson")
+    told = run(*of_areas, "-o", tmp_path / "a.json").stderr
+    assert "west: " in told and "both: " in told
+    run(*of_areas, "--covers", "400m", "-o", tmp_path / "p.json")
+    options = {"cell": "400m", "step": "5min", "max_speed": "20km/h", "areas": tmp_path / "drawn.geojson"}
+    for path, covers in (("a.json", None), ("p.json", "400m")):
+        setup = dphmm.Setup.grid(box, covers=covers, **options)
+        assert setup.policy.digest == dphmm.storage.load_policy(tmp_path / path, setup.space).digest
+    with pytest.raises(dphmm.errors.InvalidInput, match="covers or areas and a policy"):
+        dphmm.Setup.grid(box, policy=setup.policy, **options)
+    given = ("--model", tmp_path / "g.npz", "--policy", tmp_path / "p.json", "--epsilon", "1", "--ledger", "l.db")
+    run("release", tmp_path / "rows.csv", *given[:-1], tmp_path / "l.db", "-o", tmp_path / "r")
+    assert "nothing is wrong" in run("check-release", tmp_path / "r").stdout
+    near = shapely.box(13.3, 52.4, 13.3001, 52.4001)
+    gpd.GeoDataFrame({"name": ["doorstep"]}, geometry=[near], crs=4326).to_file(tmp_path / "drawn.geojson")
+    refused = run(*of_areas, "-o", tmp_path / "n.json", code=2).stderr
+    assert refused.startswith("error: --areas: got doorstep, in which no cell has its centre; expected a larger area")
 
 
 def test_a_model_of_one_zone_is_refused_without_a_word_of_a_box(tmp_path, run):

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import dphmm
 from dphmm import policy
 from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
@@ -410,3 +411,22 @@ def test_policies_cannot_change(answers, moves):
         assert not any(array.flags.writeable for array in arrays)
     labels[0] = 2
     assert graphs[1].edges().tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_areas_join_every_two_states_of_one_and_no_others(seed):
+    """Areas that overlap, are given twice, or have one state; in any order they are the same policy."""
+    rng = np.random.default_rng(seed)
+    n = 12
+    drawn = [rng.choice(n, rng.integers(1, 6), replace=False) for _ in range(rng.integers(1, 6))]
+    policy = dphmm.policy.areas(drawn, n)
+    pairs = {(i, j) for area in drawn for i in area.tolist() for j in area.tolist() if i < j}
+    assert {tuple(pair) for pair in policy.edges().tolist()} == pairs
+    again = [drawn[k][::-1] for k in rng.permutation(len(drawn))]
+    assert dphmm.policy.areas([*again, drawn[0]], n).digest == policy.digest
+
+
+@pytest.mark.parametrize("wrong", [[], [[]], [[0, 12]], [[-1, 2]]])
+def test_areas_are_of_states_that_there_are(wrong):
+    with pytest.raises(InvalidInput, match="areas: got"):
+        dphmm.policy.areas([np.array(one, dtype=np.int64) for one in wrong], 12)

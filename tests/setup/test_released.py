@@ -45,6 +45,22 @@ def test_what_a_reader_makes_of_it(out):
     assert json.loads(json.dumps(released.document()))["published"]["answers"] == 8
 
 
+def test_the_account_of_everybody_is_one_line(out, tmp_path):
+    """By hand from the rows: the sums of people, and of blocks of four steps."""
+    assert dphmm.open(out).account == "2 people, all alike: 8 each, 4 of 4 every block of 4"
+    assert "  stated: account: 2 people, all alike" in "\n".join(dphmm.open(out).check().lines)
+    uneven = pd.DataFrame(
+        {"user": ["u"] * 8 + ["v"] * 4, "step": [*range(1, 9), *range(1, 5)], "state": list("aaabbbcc") + ["a"] * 4}
+    )
+    SETUP.plan(4, per=4, epsilon=2, people=20, progress=False).release(uneven, tmp_path / "out", progress=False)
+    released = dphmm.open(tmp_path / "out")
+    sums = released.rows.groupby("user").epsilon.sum()
+    assert released.account == f"2 people: {sums.min():g} to {sums.max():g} each, 4 of 4 every block of 4"
+    (tmp_path / "other").mkdir()
+    whole = SETUP.plan(9, steps=8, epsilon=1, people=20, progress=False)
+    assert " every " not in whole.release(uneven, tmp_path / "other" / "out", progress=False).account
+
+
 def test_every_reader_takes_another_model_and_says_so(out):
     """A sticky belief model changes estimates, odds and the page; plans, and unbiased shares, stay as they are."""
     released = dphmm.open(out)

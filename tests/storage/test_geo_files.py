@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.storage import inputs
-from dphmm.storage.geo_files import read_features, read_points, read_zones, write_released
+from dphmm.storage.geo_files import read_areas, read_features, read_points, read_zones, write_released
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.importers.folders import list_left_out
 from dphmm.storage.importers.rows import import_geo
@@ -28,6 +29,66 @@ shapely = pytest.importorskip("shapely")
 def wards():
     shapes = [shapely.box(13.3, 52.4, 13.4, 52.5), shapely.box(13.4, 52.4, 13.5, 52.5)]
     return gpd.GeoDataFrame({"ward": [7, 12], "n": ["a", None]}, geometry=shapes, crs=4326)
+
+
+def outlines(*features):
+    """GeoJSON of (name, rings) in degrees, the first ring the outline, others holes."""
+    shapes = [{"type": "Polygon", "coordinates": [[*ring, ring[0]] for ring in rings]} for _, rings in features]
+    parts = zip(features, shapes, strict=True)
+    found = [{"type": "Feature", "properties": {"name": name}, "geometry": shape} for (name, _), shape in parts]
+    return collection(*found)
+
+
+def crossings(ring, lat, lon):
+    """How many edges of a ring a ray to the east crosses: by hand, for one place."""
+    found = 0
+    for (x, y), (u, v) in zip(ring, [*ring[1:], ring[0]], strict=True):
+        if (y > lat) != (v > lat) and lon < x + (lat - y) * (u - x) / (v - y):
+            found += 1
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cells_of_an_area_are_those_whose_centre_lies_in_it(tmp_path, seed):
+    """Stars that are not convex, one with a hole, that overlap; against rays, cell by cell."""
+    rng = np.random.default_rng(seed)
+    grid = dphmm.Grid.from_bounds(10.0, 50.0, 10.06, 50.04, cell=300)
+
+    def star(x, y, radius):
+        angles = np.sort(rng.uniform(0, 2 * np.pi, 11))
+        far = radius * rng.uniform(0.4, 1, 11)
+        return [[x + 1.5 * f * np.cos(a), y + f * np.sin(a)] for a, f in zip(angles, far, strict=True)]
+
+    hole = [[10.029, 50.019], [10.031, 50.019], [10.031, 50.021], [10.029, 50.021]]
+    square = [[10.02, 50.01], [10.04, 50.01], [10.04, 50.03], [10.02, 50.03]]
+    drawn = {"star": [star(10.02, 50.02, 0.012)], "other": [star(10.03, 50.018, 0.012)], "ring": [square, hole]}
+    (tmp_path / "areas.geojson").write_text(outlines(*drawn.items()))
+    found = read_areas(tmp_path / "areas.geojson", grid)
+    places = list(zip(*grid.to_latlon(grid.answers), strict=True))
+    for name, rings in drawn.items():
+        inside = [k for k, (lat, lon) in enumerate(places) if sum(crossings(r, lat, lon) for r in rings) % 2]
+        assert found[name].tolist() == inside and inside
+    assert list(found) == list(drawn) and set(found["star"]) & set(found["other"])
+
+
+@pytest.mark.parametrize(
+    ("rings", "told"),
+    [
+        ([[[10.0, 51.0], [10.1, 51.0], [10.1, 51.1]]], "ward 7, in which no cell has its centre"),
+        ([[[10.0, 50.0], [10.06, 50.04], [10.06, 50.0], [10.0, 50.04]]], "ward 7, which is no polygon without cross"),
+    ],
+)
+def test_an_area_that_cannot_be_meant_is_refused_by_name(tmp_path, rings, told):
+    grid = dphmm.Grid.from_bounds(10.0, 50.0, 10.06, 50.04, cell=300)
+    whole = [[[10.0, 50.0], [10.06, 50.0], [10.06, 50.04], [10.0, 50.04]]]
+    (tmp_path / "areas.geojson").write_text(outlines(("all", whole), ("ward 7", rings)))
+    with pytest.raises(InvalidInput, match=told):
+        read_areas(tmp_path / "areas.geojson", grid)
+    (tmp_path / "areas.geojson").write_text(outlines(("all", whole), ("all", whole)))
+    with pytest.raises(InvalidInput, match="two areas called all"):
+        read_areas(tmp_path / "areas.geojson", grid)
+    with pytest.raises(InvalidInput, match="these states are no places"):
+        read_areas(tmp_path / "areas.geojson", dphmm.StateSpace.labels(["a", "b"]))
 
 
 # pyogrio draws a name for a GeoPackage in memory.

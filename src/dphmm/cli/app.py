@@ -255,7 +255,8 @@ def app() -> None:
     statement beside every released file.
 
     Every command may take --json (one JSON object on standard output), -q (no progress and no summary; warnings stay)
-    and, where it writes a file, --force (replace it). Those that read people take --spelling same or exact: different
+    and, where it writes a file, --force (replace it). Those that spend take --dry-run: nothing is drawn, spent or
+    written, and what it would be is told. Those that read people take --spelling same or exact: different
     spellings of a name are one person (the default), or several; a ledger keeps the rule. -h of a command has what
     most days need, --help-all the rest.
 

@@ -15,6 +15,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 COMMON = {
     "as_json": "--json: one JSON object on standard output.",
     "quiet": "-q, --quiet: no progress and no summary; warnings stay.",
+    "dry_run": "--dry-run: nothing is drawn, spent or written; what it would be is told.",
     "force": "--force: replace an output that exists.",
     "spelling": "--spelling: same or exact, spellings of a name are one person, or several.",
 }
@@ -23,14 +24,14 @@ _SHORT = 10
 #: Options of the short help, by name, of commands that have more.
 FIRST: Mapping[str, Sequence[str]] = {
     "release": (
-        "model", "policy", "plan", "output", "epsilon", "path_epsilon", "per", "cap_epsilon", "dry_run", "new",
+        "model", "policy", "plan", "output", "epsilon", "path_epsilon", "per", "cap_epsilon", "min_people", "new",
     ),
     "plan": (
         "policy", "path_epsilon", "per", "zone", "hours", "schedule", "epsilon", "reserve", "output",
     ),
     "read": ("estimates", "by", "per", "event", "first", "last", "others", "sentences", "believe", "output"),
     "fit": (
-        "output", "grid", "h3", "bbox", "step", "epsilon", "max_length", "ledger", "about", "dry_run",
+        "output", "grid", "h3", "bbox", "step", "epsilon", "max_length", "max_sequences", "ledger", "about",
     ),
     "verify": ("model", "policy", "epsilon", "steps", "draws", "samples"),
     "import csv": (

@@ -70,6 +70,13 @@ _MOST_TIMES = 12
 @click.option("--target-stay", metavar="LENGTH", help="Search settings: who stays for seven days is found no nearer.")
 @click.option("--details", is_flag=True, help="Also what model and policy are, what was tried, and what would help.")
 @click.option("--states", is_flag=True, help="Of --details also every state: number, name, answer, place.")
+@click.option(
+    "--by",
+    nargs=2,
+    type=(str, int),
+    metavar="REGIONS N",
+    help="Of --details: how far off shares of N people will be, in blocks or a table (state, region).",
+)
 @click.option("-o", "--output", metavar="plan.json", help="Write the plan, for release --plan.")
 @click.option("--plot", metavar="FILE", help="Draw the errors of all schedules that were tried (.svg).")
 @force
@@ -174,7 +181,7 @@ def _targets(given: Mapping[str, Any], space: StateSpace) -> Targets | None:
     )
     if error is None and stay is None and given["target_doubt"] is None:
         return None
-    of_one_plan = ("output", "plot", "details", "states")
+    of_one_plan = ("output", "plot", "details", "states", "by")
     named = next((name for name in of_one_plan if given[name]), None)
     if named is not None or given["schedule"] != "planned":
         came = "--schedule paced" if named is None else option_of(named)
@@ -190,7 +197,7 @@ def _check_details(given: Mapping[str, Any]) -> None:
     named = next((name for name in of_a_plan if given[name] is not None), None)
     if named is not None:
         raise InvalidInput("--path-epsilon", f"nothing, beside {option_of(named)}", "the total to plan for")
-    if given["policy"] is None and not given["epsilon"] is given["steps"] is None:
+    if given["policy"] is None and any(given[name] is not None for name in ("epsilon", "steps", "by")):
         raise InvalidInput("--policy", "nothing", "a policy, which the other options are about")
 
 

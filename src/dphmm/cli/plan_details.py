@@ -28,6 +28,8 @@ def details(
     ``given``: epsilon, the number of steps that are taken together, and whether every state is listed.
     """
     from dphmm.choose.details import protection_facts
+    from dphmm.reconstruction.aggregates import expected_errors
+    from dphmm.reconstruction.regions import read_regions
     from dphmm.session.planned_losses import planned_losses
     from dphmm.session.setting import Setting
     from dphmm.statement import parts
@@ -46,6 +48,13 @@ def details(
         if given["steps"] is not None:
             setting = Setting.of(model, policy, space, epsilon, **choices)
             document["over_time"] = planned_losses(setting, given["steps"])
+        if given["by"] is not None:
+            named, people = given["by"]
+            regions = None if named == "blocks" else read_regions(named, space, "--by")
+            shares = expected_errors(model, policy, space, epsilon, people, regions, **choices)
+            document["shares"] = [
+                {"region": share.region, "off": share.standard_error, "why": share.why} for share in shares
+            ]
     if given["states"]:
         document["states"] = state_list(model, space)
     return document
@@ -78,6 +87,10 @@ def lines(document: Mapping[str, Any], space: StateSpace, limited: bool = False)
                 told.append(f"  {reason} with any of it: dphmm plan --path-epsilon E --per 1d sets a limit")
             told.append("  other distances, cells, totals and numbers of answers: dphmm plan --target-error LENGTH")
             written += ["what would help, tried on the first step", *told]
+            continue
+        if section == "shares":
+            off = [(f"  {share['region']}", share["why"] or f"+- {share['off']:.2%}") for share in facts]
+            written += ["standard errors of shares, from one answer of each person", *aligned(off)]
             continue
         if section == "states":
             written += ["states", *aligned([_state(state) for state in facts])]

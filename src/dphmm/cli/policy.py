@@ -16,6 +16,7 @@ from dphmm.cli.help import CONTEXT, Command, Kinds
 from dphmm.cli.options import F, force, length, loaded_model, loaded_policy, messages, new_output, output
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.session.options import PLAN_CHOICES
+from dphmm.storage.geo_files import read_areas
 from dphmm.storage.public_tables import labels_by_state
 
 if TYPE_CHECKING:
@@ -192,6 +193,28 @@ def _radius_words(graph: PolicyGraph, space: StateSpace, covers: str) -> list[st
         return [words]
     less = f"without merged cells {length_words(float(Fraction(apart)), space)} would do, with less noise"
     return [f"{words}: {len(space.merges)} merged cells are answered from farther away; {less}"]
+
+
+@policy.command("areas", cls=Command, context_settings=CONTEXT)
+@_common
+@click.option("--areas", required=True, metavar="FILE", help="Polygons (.geojson, ...), each called by its name.")
+@click.option("--covers", metavar="LENGTH", help="On a map: hide all places up to so far apart: 680m, 1km.")
+def areas(model: str, areas: str, covers: str | None, **given: Any) -> None:
+    """All cells whose centre lies in an area are neighbours; with --covers also all places up to so far apart.
+
+    Areas are drawn elsewhere, and may overlap: a cell of two has the neighbours of both. One in which no cell has its
+    centre is refused by name.
+    """
+    from dphmm.policy import areas as build
+    from dphmm.policy import radius as near
+    from dphmm.policy import union
+
+    states, space = loaded_model(model)
+    drawn = read_areas(areas, space, "--areas")
+    parts = [build(list(drawn.values()), space.n_states)]
+    parts += [] if covers is None else [near(space, covers=_covers(covers, space))]
+    counts = [f"{name}: {len(cells)} cells" for name, cells in drawn.items()]
+    _save(union(*parts), states, given, [model, areas], counts)
 
 
 @policy.command("knn", cls=Command, context_settings=CONTEXT)

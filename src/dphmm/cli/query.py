@@ -74,7 +74,7 @@ def query() -> None:
     With --ledger L --id NAME the answer is stored there before it is shown, and counted for every person of L; asked
     again under the same id it is answered from L, whatever DATA is then, and nothing is drawn or paid.
 
-    --dry-run tells how large the noise would be, of which no row of DATA is read, and what the account would be after.
+    A dry run tells how large the noise would be, of which no row of DATA is read, and what the account would be after.
     """
 
 

@@ -2,6 +2,7 @@
 
 - `complete`: every two states
 - `categorical`: states with one label
+- `areas`: all states of an area; areas may overlap
 - `radius`: states whose answers lie within a distance
 - `knn`: every state and its k nearest others
 - `transition`: states that one state can move to
@@ -14,7 +15,7 @@
   `parse_constraint`
 """
 
-from dphmm.policy._cliques import categorical, complete, transition
+from dphmm.policy._cliques import areas, categorical, complete, transition
 from dphmm.policy._edges import (
     from_adjacency,
     from_edge_list,
@@ -34,6 +35,7 @@ __all__ = [
     "DeltaSet",
     "PolicyGraph",
     "Support",
+    "areas",
     "categorical",
     "complete",
     "covered_distance",

@@ -30,6 +30,7 @@ from dphmm.policy.graph import (
     refuse_too_many,
     registered,
     sorted_edges,
+    union,
 )
 from dphmm.types import BoolArray, IntArray
 
@@ -222,6 +223,29 @@ class Transition(CliqueGraph):
 def complete(N: int) -> Complete:
     """The policy in which every two of ``N`` states are neighbours (Theorem 4.1: δ-location sets)."""
     return Complete(N)
+
+
+def areas(states: Sequence[IntArray], N: int) -> PolicyGraph:
+    """The policy in which all states of an area are neighbours; areas may overlap.
+
+    ``states`` : the states of each area, of ``N`` in all. Areas that share no state are one `categorical` policy, and
+    others are the union of several. The order of areas does not matter. Raises InvalidInput for no area, and for a
+    state that there is not.
+
+    >>> import dphmm
+    >>> dphmm.policy.areas([[0, 1], [1, 2]], 4).edges().tolist()
+    [[0, 1], [1, 2]]
+    """
+    named = sorted({tuple(np.unique(area).tolist()) for area in states})
+    if not named or any(not area or not 0 <= area[0] <= area[-1] < N for area in named):
+        raise InvalidInput("areas", f"{len(named)} areas", f"one or more, each of states from 0 to {N - 1}")
+    layers = list[IntArray]()
+    for number, area in enumerate(named):
+        free = next((layer for layer in layers if (layer[list(area)] < N).all()), None)
+        if free is None:
+            layers.append(free := np.arange(N))
+        free[list(area)] = N + number
+    return union(*map(categorical, layers))
 
 
 def categorical(labels: Sequence[Any] | NDArray[Any]) -> Categorical:

@@ -17,6 +17,7 @@ import numpy as np
 
 from dphmm._notebook import html_lines
 from dphmm._progress import Progress, shown
+from dphmm.accounting.records import in_short
 from dphmm.audit.released import ReleasedFile, table_of_lines
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import make_known
@@ -458,7 +459,37 @@ class Released:
         public = self.model, self.policy, self.space
         file = ledger_file if ledger_file is not None and ledger_file.is_file() else None
         found = check_release(self.folder.table, *public, ledger=ledger, ledger_file=file, plain=plain)
-        return found.beside([(WRONG, "folder", line) for line in self.folder.others()])
+        others = [(WRONG, "folder", line) for line in self.folder.others()]
+        return found.beside(
+            others if found.convicted or not found.rows else [*others, ("stated", "account", self.account)]
+        )
+
+    @property
+    def account(self) -> str:
+        """The sums of epsilons of the people of this file, and of a promise over blocks those of every block, in words.
+
+        30 people, all alike: 36 each, 12 of 12 every day. Of the file alone; a ledger may count others.
+        """
+        rows, promise, step = self.answers, self.statement.promise, self.model.step
+        sums, blocks = list[float](), list[float]()
+        for _, numbers in rows.by_user():
+            spent = rows.epsilon[numbers]
+            sums.append(float(spent.sum()))
+            if promise is not None and promise.per is not None:
+                begins, _ = promise.in_steps(step, int(rows.origin(numbers, step) or 1)).bounds(rows.step[numbers])
+                blocks += np.bincount(np.unique(begins, return_inverse=True)[1], weights=spent).tolist()
+
+        def words(spent: Sequence[float]) -> str:
+            least, most = min(spent), max(spent)
+            return f"{most:.6g}" if most - least <= 1e-9 * most else f"{least:.6g} to {most:.6g}"
+
+        noun = self.statement.subjects.words["people" if len(sums) != 1 else "person"]
+        alike = ", all alike" * (len(sums) > 1 and "to" not in words(sums))
+        people = f"{len(sums):,} {noun}{alike}: {words(sums)}{' each' * (len(sums) > 1)}"
+        if promise is None or not blocks:
+            return people
+        block = {"1d": "day", "7d": "week"}.get(str(promise.per), f"block of {promise.per}")
+        return f"{people}, {words(blocks)} of {in_short(promise.exact)} every {block}"
 
     # -- what is told -------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,8 @@ from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.evaluation.table_check import TableCheck, check_table
 from dphmm.markov.model import MarkovModel
-from dphmm.policy import complete, radius, with_end
+from dphmm.policy import areas as areas_of
+from dphmm.policy import complete, radius, union, with_end
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import PlanChoices
 from dphmm.session.setting import Setting, check_same_states
@@ -36,7 +37,7 @@ from dphmm.states.hexes import H3
 from dphmm.states.maps import MapSpace, parse_duration
 from dphmm.states.space import StateSpace
 from dphmm.storage.fits import fit
-from dphmm.storage.geo_files import read_zones
+from dphmm.storage.geo_files import read_areas, read_zones
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.publications import fit_once
 from dphmm.storage.release_folder import TABLES, ReleaseFolder
@@ -118,6 +119,7 @@ class Setup:
         step: object,
         max_speed: object,
         covers: object = None,
+        areas: PathLike | None = None,
         policy: PolicyGraph | None = None,
         stay: object = 0.9,
         jump: object = 0.001,
@@ -131,7 +133,9 @@ class Setup:
         cell : metres, or "340m", "1km".
         step : seconds, or "10min": one answer a step at most.
         max_speed : metres per second, or "20km/h".
-        covers : places up to this distance look alike; or a ``policy`` in its place.
+        covers : places up to this distance look alike.
+        areas : a file of polygons; cells whose centre lies in one look alike, beside those of ``covers``, if given.
+        policy : in place of both.
         stay, jump : as `dphmm.MarkovModel.from_geometry` has them.
 
         Raises
@@ -140,7 +144,7 @@ class Setup:
         """
         space = Grid.from_bounds(*_checked_box(box), cell)
         model = MarkovModel.from_geometry(space, step, max_speed, stay=stay, jump=jump)
-        return cls(model, _policy(space, covers, policy), space, **choices)
+        return cls(model, _policy(space, covers, areas, policy), space, **choices)
 
     @classmethod
     def h3(
@@ -151,6 +155,7 @@ class Setup:
         step: object,
         max_speed: object,
         covers: object = None,
+        areas: PathLike | None = None,
         policy: PolicyGraph | None = None,
         stay: object = 0.9,
         jump: object = 0.001,
@@ -163,7 +168,7 @@ class Setup:
         """
         space = H3.over(*_checked_box(box), resolution)
         model = MarkovModel.from_geometry(space, step, max_speed, stay=stay, jump=jump)
-        return cls(model, _policy(space, covers, policy), space, **choices)
+        return cls(model, _policy(space, covers, areas, policy), space, **choices)
 
     @classmethod
     def zones(
@@ -272,7 +277,11 @@ class Setup:
         else:
             model = fit_once(ledger, id, lambda admit: fit(table, space, admit=admit, **options))
         states = space if model.space is None else model.space
-        made = _policy(states, covers, policy) if isinstance(states, MapSpace) else policy or complete(states.n_states)
+        made = (
+            _policy(states, covers, None, policy)
+            if isinstance(states, MapSpace)
+            else policy or complete(states.n_states)
+        )
         return cls(model, with_end(made, states), states, **choices)
 
     def plan(
@@ -547,8 +556,14 @@ def _checked_box(box: Sequence[float]) -> tuple[float, float, float, float]:
     return west, south, east, north
 
 
-def _policy(space: StateSpace, covers: object, policy: PolicyGraph | None) -> PolicyGraph:
-    if (covers is None) == (policy is None):
-        both = "nothing" if covers is None else "both covers and a policy"
-        raise InvalidInput("covers", both, "one of covers, a distance such as '1km', and policy")
-    return radius(space, covers=covers) if policy is None else policy
+def _policy(space: StateSpace, covers: object, areas: PathLike | None, policy: PolicyGraph | None) -> PolicyGraph:
+    if (covers is None and areas is None) == (policy is None):
+        both = "nothing" if policy is None else "both covers or areas and a policy"
+        raise InvalidInput(
+            "covers", both, "covers, a distance such as '1km', or areas, a file; or policy in their place"
+        )
+    if policy is not None:
+        return policy
+    parts = [] if covers is None else [radius(space, covers=covers)]
+    drawn = [] if areas is None else [areas_of(list(read_areas(areas, space).values()), space.n_states)]
+    return union(*parts, *drawn)

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     import geopandas as gpd
     import pyarrow as pa
 
+    from dphmm.states.space import StateSpace
+    from dphmm.types import IntArray
+
 #: What files are named, and what writes each.
 SUFFIXES = (".geojson", ".json", ".gpkg", ".shp", ".fgb")
 _WRITTEN = {".geojson": "GeoJSON", ".json": "GeoJSON", ".gpkg": "GPKG", ".fgb": "FlatGeobuf"}
@@ -196,6 +199,34 @@ def read_zones(
     if id_column not in columns:
         raise InvalidInput("zone_id", id_column, "one of " + listed(columns))
     return Zones([_label(value) for value in frame[id_column]], list(frame.geometry), mend=mend)
+
+
+def read_areas(path: PathLike, space: StateSpace, field: str = "areas") -> dict[str, IntArray]:
+    """The states whose answer (a cell's centre) lies in each area of a file of polygons, by the area's name.
+
+    An area is called by its property ``name``, else by its number in the file, from 1. Raises InvalidInput as
+    `read_features`, for states that are no places, for what is no sound polygon, and for an area without a state.
+    """
+    if not space.on_map:
+        raise InvalidInput(field, str(path), "none: these states are no places")
+    frame = read_features(path, field)
+    import shapely
+
+    places = space.to_latlon(space.answers)
+    assert places is not None
+    lat, lon = places
+    areas: dict[str, IntArray] = {}
+    for number, (_, row) in enumerate(frame.iterrows(), start=1):
+        name = _label(row["name"]) if isinstance(row.get("name"), str) else str(number)
+        shape = row[frame.geometry.name]
+        if name in areas:
+            raise InvalidInput(field, f"two areas called {name}", "a name for each")
+        if shape is None or shape.geom_type not in ("Polygon", "MultiPolygon") or not shape.is_valid:
+            raise InvalidInput(field, f"{name}, which is no polygon without crossings", "polygons")
+        areas[name] = np.flatnonzero(shapely.contains_xy(shape, lon, lat))
+        if not len(areas[name]):
+            raise InvalidInput(field, f"{name}, in which no cell has its centre", "a larger area, or smaller cells")
+    return areas
 
 
 class Points(NamedTuple):

@@ -122,11 +122,11 @@ def load_setting(path: str | os.PathLike[str], labels: bool = False) -> dict[str
 
 def _checked_setting(setting: Mapping[str, str], folder: Path, labels: bool) -> dict[str, str]:
     """A setting whose made table, named from ``folder``, is read. Raises InvalidInput for one that no release takes."""
-    found = dict(setting)
-    if (table := found.get("mechanism", "")).endswith(_TABLE):
-        found["mechanism"] = load_table(folder / table).reference
-    Options.checked(1, labels=labels, **found)
-    return found
+    checked = dict(setting)
+    if (table := checked.get("mechanism", "")).endswith(_TABLE):
+        checked["mechanism"] = load_table(folder / table).reference
+    Options.checked(1, labels=labels, **checked)
+    return checked
 
 
 def _check_merged(path: str, merges: Any, space: StateSpace | None) -> None:

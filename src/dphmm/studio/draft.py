@@ -23,7 +23,7 @@ from scipy import sparse
 from dphmm.accounting.promise import SequencePromise
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel, uniform_parts
-from dphmm.policy import complete, from_edges, radius, union
+from dphmm.policy import areas, complete, from_edges, radius, union
 from dphmm.policy.graph import PolicyGraph
 from dphmm.setup.setup import Setup
 from dphmm.states import space_of_names
@@ -138,10 +138,8 @@ def policy_of(draft: Draft, grid: Grid) -> PolicyGraph:
     near = radius(grid, covers=draft.covers)
     if not draft.areas:
         return near
-    touched = [cells_of(area, grid) for area in draft.areas]
-    pairs = [cells[np.array(np.triu_indices(len(cells), 1)).T] for cells in touched]
-    both = union(near, from_edges(np.concatenate(pairs), grid.n_states))
-    return from_edges(both.edges(), grid.n_states)
+    drawn = areas([cells_of(area, grid) for area in draft.areas], grid.n_states)
+    return from_edges(union(near, drawn).edges(), grid.n_states)
 
 
 def cells_of(area: Area, grid: Grid) -> IntArray:
