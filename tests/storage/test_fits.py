@@ -56,7 +56,8 @@ def test_it_is_the_model_of_the_command(tmp_path):
     assert dphmm.storage.fit(table, GRID, step=600, all_cells=True).n_states == GRID.n_states
 
 
-PRIVATE = {"step": "10min", "max_speed": "5km/h", "epsilon": 1, "max_length": 5}
+PRIVATE_CAPS = {"epsilon": 1, "max_length": 5}
+PRIVATE = {"step": "10min", "max_speed": "5km/h", **PRIVATE_CAPS}
 
 
 @pytest.mark.replayed_words
@@ -73,6 +74,29 @@ def test_with_privacy_it_is_the_model_of_the_command(tmp_path, more):
     assert model.n_states == GRID.n_states and model.provenance["privacy"]["unit"] == "owner"
     for same in (pl.from_pandas(table), pa.Table.from_pandas(table)):
         assert dphmm.storage.fit(same, GRID, **PRIVATE, **more, bits=dphmm.ReplayBits(3)).digest == model.digest
+
+
+@pytest.mark.replayed_words
+def test_with_privacy_a_state_called_end_ends_each_sequence(tmp_path):
+    """Of rows that are positions, whether it stands in them or not; so does the command. Steps have no end."""
+    space = dphmm.StateSpace.labels(["a", "END", "b"])
+    cases = pd.DataFrame({"user": list("xxxyyz"), "state": ["a", "b", "b", "b", "END", "a"]})
+    made = dphmm.storage.fit(cases, space, epsilon=1, max_length=2, bits=dphmm.ReplayBits(3))
+    known = dphmm.MarkovModel.fit_private(
+        [[0, 2, 2], [2], [0]], 3, 1, 2, end=1, owners=["x", "y", "z"], space=space, bits=dphmm.ReplayBits(3)
+    )
+    assert made.digest == known.digest and made.transition.toarray()[1].tolist() == [0, 1, 0]
+    cases.to_csv(tmp_path / "cases.csv", index=False)
+    pd.DataFrame({"state": space.names}).to_csv(tmp_path / "states.csv", index=False)
+    names = ["--state-column", "state", "--states-file", str(tmp_path / "states.csv")]
+    noise = ["--epsilon", "1", "--max-length", "2", "--seed", "3"]
+    said = run("fit", str(tmp_path / "cases.csv"), "-o", str(tmp_path / "model.npz"), *names, *noise).stderr
+    assert dphmm.storage.load_model(tmp_path / "model.npz").digest == made.digest
+    assert "noise of scale 3 on each" in " ".join(said.split())
+    timed = dphmm.storage.fit(
+        cases.assign(t=pd.date_range("2024-05-06T08:00Z", periods=6, freq="5min")), space, step=300, **PRIVATE_CAPS
+    )
+    assert "end" not in timed.provenance
 
 
 def test_with_privacy_no_cell_decides_whether_a_table_is_refused():

@@ -191,7 +191,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     check_states(given)
     source = source_of(path, given)
     space, timing, noise = public_space(given, source), times(given), _noise(given, path)
-    console.say([("noise", _noise_words(space, noise, _mask(given, space)))])
+    console.say([("noise", _noise_words(space, noise, _mask(given, space), timing["step"]))])
     with console.progress("fit") as progress:
         # A sequence of one row has no move; where it matters which row comes first it counts.
         shortest = 1 if noise["initial"] == "first" else 2
@@ -231,7 +231,7 @@ def _learned(
     slots: Slots | None,
     admit: AdmitFit | None,
 ) -> MarkovModel:
-    from dphmm.markov.private import fit_chain
+    from dphmm.markov.private.chain import end_of, fit_chain
 
     try:
         model, _ = fit_chain(
@@ -243,6 +243,7 @@ def _learned(
             space=space,
             step=step,
             mask=mask,
+            end=end_of(space, noise["initial"], step),
             admit=admit,
             **noise,
         )
@@ -261,14 +262,16 @@ def _noise(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
     }
 
 
-def _noise_words(space: StateSpace, noise: Mapping[str, Any], mask: str | None) -> str:
+def _noise_words(space: StateSpace, noise: Mapping[str, Any], mask: str | None, step: int | None) -> str:
     """What the noise will do to the counts, from public numbers alone: said before the data are read."""
     from dphmm.markov.estimate import lattice_neighbours
     from dphmm.markov.private import sensitivity
+    from dphmm.markov.private.chain import end_of
 
+    end = end_of(space, noise["initial"], step) is not None
     caps = sensitivity.Caps(noise["max_length"], noise["max_sequences"], noise["neighbours"])
     try:
-        size = sensitivity.l1(sensitivity.transitions(caps, first=noise["initial"] == "first"), caps)
+        size = sensitivity.l1(sensitivity.transitions(caps, first=noise["initial"] == "first", end=end), caps)
     except InvalidInput as error:
         raise named(error, FIELDS) from None
     scale = float(size / noise["epsilon"])

@@ -98,7 +98,8 @@ def fit(
     min_count, merge_rare, gap, spelling : as `dphmm fit` has them.
     timezone : times without a zone are what its clocks showed: "UTC", "Europe/Berlin".
     epsilon : the privacy loss of the whole fit. max_length, max_sequences, neighbours, moves go with it, as ``dphmm
-        fit --epsilon`` has them: so many steps of so many sequences of a person count.
+        fit --epsilon`` has them: so many steps of so many sequences of a person count. Without a ``step`` a state
+        called END ends each sequence.
     slots : `Slots`, for a matrix for each part of the day or of the week, or of a sequence; with epsilon, too.
     bits : the noise; by default the system's. Replayable bits are for tests, and promise nothing.
     admit : that of `fit_once`, which keeps the model in a ledger and counts what it costs.
@@ -233,11 +234,11 @@ def _records(
 def _learned(
     records: Records, space: StateSpace, epsilon: Exact, most: int, moves: str | None, **options: Any
 ) -> MarkovModel:
-    from dphmm.markov.private.chain import fit_chain, noisy_moves
+    from dphmm.markov.private.chain import end_of, fit_chain, noisy_moves
 
-    mask = noisy_moves(space, moves)
+    options |= {"mask": noisy_moves(space, moves), "end": end_of(space, options["initial"], options["step"])}
     whose = {"owners": records.owners, "first_steps": records.first_steps}
-    model, _ = fit_chain(records.sequences, space.n_states, epsilon, most, **whose, space=space, mask=mask, **options)
+    model, _ = fit_chain(records.sequences, space.n_states, epsilon, most, **whose, space=space, **options)
     return model
 
 

@@ -18,8 +18,9 @@ import dphmm
 from dphmm.accounting.event import event_from
 from dphmm.errors import InvalidInput
 from dphmm.markov.private import planned
-from dphmm.markov.private.chain import fit_chain
+from dphmm.markov.private.chain import fit_chain, fit_counts
 from dphmm.markov.private.release import NoisyTable
+from dphmm.markov.private.sensitivity import Caps
 from dphmm.samplers.body import DiscreteLaplace
 from dphmm.samplers.entropy import ReplayBits
 
@@ -109,6 +110,26 @@ def test_without_a_step_it_begins_at_first_states_and_the_noise_is_made_for_them
     assert (model.provenance["initial"], model.start) == (initial, start)
     assert event.parts[0].sensitivity == sensitivity == released[0][1].sensitivity
     assert len(released[0][0]) == (12 if initial == "first" else 9)
+
+
+def test_sequences_with_a_begin_and_an_end(released):
+    """Each counts its first positions before the end, then the end; one that is cut has no end, one of nothing one."""
+    end, data = 1, [[0, 2, 2], [2, 0, 0, 2], [1, 1], [2, 1, 0], [0, 1]]
+    model, event = fit(data, max_length=3, end=end)
+    # From 0 and 2, then the starts.
+    assert released[0][0].tolist() == [1, 1, 1, 1, 2, 1, 2, 1, 2]
+    assert event.epsilon == 1 and event.parts[0].scale == event.parts[0].sensitivity == 4
+    moves = model.transition.toarray()
+    assert moves[end].tolist() == [0, 1, 0] and (moves[[0, 2]] > 0).all() and model.provenance["end"] == end
+    slotted, _ = fit(data, max_length=3, end=end, slots=dphmm.markov.Slots.parse("1,2+"))
+    assert released[1][0].tolist() == [0, 1, 1, 1, 1, 0, 1, 0, 0, 0, 1, 1, 2, 1, 2]
+    assert [matrix.toarray()[end].tolist() for matrix in slotted.matrices] == [[0, 1, 0]] * 2
+    counts = planned.counts_of(planned.kept_records(data, 3, Caps(3)), 3, Caps(3), "sequence")
+    with pytest.raises(InvalidInput, match="another setting"):
+        fit_counts(counts, 1, end=end)
+    for options, told in (({"initial": "occupancy"}, "begin and end"), ({"end": 3}, "end")):
+        with pytest.raises(InvalidInput, match=told):
+            fit(data, **{"end": end, **options})
 
 
 def test_relabelled_states_give_a_relabelled_model_but_for_the_noise(monkeypatch):

@@ -123,6 +123,26 @@ def test_transitions(neighbours, first, v, cap):
 
 
 @BOTH
+@pytest.mark.parametrize(("cap", "of_owner"), [(1, 1), (2, 1), (2, 2)])
+def test_sequences_with_a_begin_and_an_end(neighbours, cap, of_owner):
+    """L + 1: the cap counts what is before the end, whether rows of the end are in the data or not."""
+    caps, end = Caps(cap, of_owner, neighbours), 2
+    two = itertools.product([(0, 0), (1, 1), (0, 1, 1), (0, 2, 1), (2,)], repeat=2)
+    records = [(s,) for s in sequences_up_to(cap + 1, 3)] + (list(two) if of_owner == 2 else [])
+    leaving = sparse.csr_array(np.outer(np.arange(3) != end, np.ones(3)))
+
+    def count(sequences, owners):
+        kept = kept_records(sequences, 3, caps, owners, end=end)
+        return masked(counts_of(kept, 3, caps, "owner", end=end), leaving, True)
+
+    most, squared = largest(count, records, caps)
+    blocks = sensitivity.transitions(caps, first=True, end=True)
+    assert sum(blocks) == cap + 1
+    # Moves to the end and moves between others are in different cells.
+    assert most == sensitivity.l1(blocks, caps) and squared <= sensitivity.l2_squared(blocks, caps)
+
+
+@BOTH
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("rule", ["2h/1h", "1,2+"])
 @pytest.mark.parametrize(("cap", "of_owner"), [(2, 1), (3, 1), (2, 2)])

@@ -17,6 +17,8 @@ from dphmm.markov.private import second_order
 from dphmm.markov.private.planned import PlannedFit, learn
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts
+from dphmm.markov.stochastic import beginning
+from dphmm.states.space import END
 from dphmm.types import Exact
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ def fit_chain(
         transitions, the default with a step; "uniform".
     slots : a matrix for each of the `Slots`, from one noisy table of (slot, from, to). Where slots go by a clock,
         ``first_steps`` (k,) are the time bins since 1970 that sequences begin in.
+    end : the number of a state that stands after the last position of a sequence, and moves to itself alone. Each
+        sequence counts ``max_length`` positions before it, and one move more; a longer one is cut and has no end. It
+        needs ``initial`` "first".
     source : recorded in the provenance: public. Nothing else about the data is.
     admit : told the event before the data are looked at; what it raises ends the fit (`dphmm.storage.fit_once`).
 
@@ -82,6 +87,12 @@ def fit_second_order(
     return MarkovModel(**parts._asdict()), event
 
 
+def end_of(space: StateSpace, initial: str | None, step: object) -> int | None:
+    """The ``end`` of `fit_chain`: a state called `END`, where a model without a step begins as sequences do."""
+    number = space.index_of(END)
+    return number if number >= 0 and beginning(initial, step)[1] == "at" else None
+
+
 def noisy_moves(space: StateSpace, moves: str | None = None) -> str | None:
     """The mask of `fit_chain` for ``moves``, "all" or "neighbours"; by default all but of a grid of many cells.
 
@@ -109,7 +120,7 @@ def fit_counts(
     anew and costs what its event says; a ledger keeps one answer for one name (`dphmm.storage.fit_once`).
 
     counts : as `count_transitions` gives them.
-    epsilon, neighbours, admit, and as ``options`` mask, initial, bits, space, step, source :
+    epsilon, neighbours, admit, and as ``options`` mask, initial, bits, space, step, end, source :
         as in `fit_chain`.
 
     Returns the model and the event; raises InvalidInput for public options.

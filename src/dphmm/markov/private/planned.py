@@ -53,8 +53,8 @@ def learn(
     # Every public check is made before the data is looked at.
     if admit is not None:
         admit(planned.event)
-    kept = kept_records(sequences, planned.n_states, caps, owners)
-    by_slot = planned.slots, first_steps, planned.step
+    kept = kept_records(sequences, planned.n_states, caps, owners, end=planned.end)
+    by_slot = planned.slots, first_steps, planned.step, planned.end
     return planned.learned(counts_of(kept, planned.n_states, caps, planned.event.unit, *by_slot)), planned.event
 
 
@@ -80,16 +80,25 @@ class PlannedFit:
         step: int | None = None,
         source: str | None = None,
         slots: Slots | None = None,
+        end: int | None = None,
     ) -> None:
         n = self.n_states = whole(n_states, "n_states", 2, 2**31 - 1)
         total = exact_epsilon(epsilon)
         initial, self._start = beginning(initial, step)
         #: Counts of first states are published too, for which the noise is larger.
         self._first = initial == "first"
+        #: The state that no move leaves: nothing of its row is published.
+        self.end = None if end is None else whole(end, "end", 0, n - 1)
+        if self.end is not None and not self._first:
+            raise InvalidInput("initial", initial, "first, beside an end: sequences begin and end")
         self._pairs = _pairs(mask, n, space)
+        if self.end is not None:
+            self._pairs = sparse.csr_array(self._pairs.multiply((np.arange(n) != self.end)[:, None]))
+            self._pairs.eliminate_zeros()
         words = default_bits(bits)
-        size = sensitivity.l1(sensitivity.transitions(caps, first=self._first), caps)
-        part = noise_for("transitions and starts" if self._first else "transitions", "laplace", size, total)
+        size = sensitivity.l1(sensitivity.transitions(caps, first=self._first, end=self.end is not None), caps)
+        name = "transitions and starts" if self._first else "transitions"
+        part = noise_for(name if self.end is None else "transitions with starts and ends", "laplace", size, total)
         caps_of_event = (caps.neighbours, caps.max_length, caps.max_sequences, is_secure(words))
         self.event = LearningEvent((part,), *caps_of_event, unit=unit)
         check_space(space, n)
@@ -108,6 +117,7 @@ class PlannedFit:
             "initial": initial,
             "estimator": ESTIMATOR,
             "source": source,
+            **({} if self.end is None else {"end": self.end}),
             **described_slots(self.slots),
         }
 
@@ -135,14 +145,22 @@ class PlannedFit:
         if self.slots is not None:
             initial, moves = _made_by_slots(table.values, pairs, self._initial, float(part.scale), several)
             facts = self._space, self.step, self._provenance
-            return ModelParts(initial, moves, *facts, start=self._start, slots=self.slots)
-        initial, transition = _made(table.values, pairs, self._initial, float(part.scale))
-        return ModelParts(initial, transition, self._space, self.step, self._provenance, start=self._start)
+            ended = [self._ended(matrix) for matrix in moves]
+            return ModelParts(initial, ended, *facts, start=self._start, slots=self.slots)
+        initial, moves = _made(table.values, pairs, self._initial, float(part.scale))
+        return ModelParts(initial, self._ended(moves), self._space, self.step, self._provenance, start=self._start)
+
+    def _ended(self, moves: Any) -> Any:
+        """The moves, and of an end that to itself."""
+        if self.end is None:
+            return moves
+        return moves + sparse.csr_array(([1.0], ([self.end], [self.end])), shape=moves.shape)
 
     def _check(self, counts: TransitionCounts) -> None:
         event = self.event
-        wanted = (self.n_states, event.max_length, event.max_sequences, event.unit, self.slots)
-        if (counts.n_states, counts.max_length, counts.max_sequences, counts.unit, counts.slots) != wanted:
+        wanted = (self.n_states, event.max_length, event.max_sequences, event.unit, self.slots, self.end)
+        given = (counts.n_states, counts.max_length, counts.max_sequences, counts.unit, counts.slots, counts.end)
+        if given != wanted:
             expected = "counts of the states, caps and records that the noise is for"
             raise InvalidInput("counts", "those of another setting", expected)
 

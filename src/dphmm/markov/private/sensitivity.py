@@ -4,7 +4,7 @@ Sensitivities are functions of public numbers, never of the data.
 A vector is made of *blocks*; the block bounds of one sequence of at most L positions are
 
     sequences begun                 1
-    transitions                     L - 1
+    transitions                     L - 1, with an end L
     emissions (positions)           L
     o-grams                         L - o + 1
 
@@ -72,11 +72,15 @@ def ngrams(caps: Caps, order: int) -> tuple[int, ...]:
     return (caps.max_length - order + 1,)
 
 
-def transitions(caps: Caps, *, first: bool) -> tuple[int, ...]:
-    """Blocks of the transition counts of an observed chain, with how often each state comes first if asked for."""
-    if caps.max_length < 2:
+def transitions(caps: Caps, *, first: bool, end: bool = False) -> tuple[int, ...]:
+    """Blocks of the transition counts of an observed chain, with how often each state comes first if asked for.
+
+    ``end``: a sequence within the cap moves once more, to its end.
+    """
+    moves = caps.max_length if end else caps.max_length - 1
+    if moves == 0:
         raise InvalidInput("max_length", caps.max_length, "at least 2: shorter sequences have no transition")
-    return (1, caps.max_length - 1) if first else (caps.max_length - 1,)
+    return (1, moves) if first else (moves,)
 
 
 def _records(caps: Caps) -> int:
@@ -105,10 +109,18 @@ def unit_of(owners: Any) -> str:
     return "sequence" if owners is None else "owner"
 
 
-def kept_records(sequences: Iterable[Any], n: int, caps: Caps, owners: Any = None, field: str = "sequences") -> Kept:
+def kept_records(
+    sequences: Iterable[Any],
+    n: int,
+    caps: Caps,
+    owners: Any = None,
+    field: str = "sequences",
+    end: int | None = None,
+) -> Kept:
     """Sequences of numbers 0..n-1, capped. No sequence at all is data like any other.
 
     owners : whose each sequence is, one name or number per sequence; None if each is a person's only one.
+    end : a state that stands once after the positions of each sequence before it, where the cap cut none of them.
 
     Raises InvalidInput for malformed sequences (naming sequence and position, no number of them), and for a cap on
     sequences per owner without owners: nothing would enforce it.
@@ -125,10 +137,20 @@ def kept_records(sequences: Iterable[Any], n: int, caps: Caps, owners: Any = Non
     flat = flatten(given, n, field)
     ends = np.append(flat.starts[1:], len(flat.states))
     chosen, n_records = _kept_of_owners(owners, flat.n_sequences, caps)
-    lengths = np.where(chosen, np.minimum(ends - flat.starts, caps.max_length), 0)
+    sizes = ends - flat.starts
+    if end is not None:
+        # Positions before the first end of a sequence.
+        stops = np.append(np.flatnonzero(flat.states == end), len(flat.states))
+        sizes = np.minimum(stops[np.searchsorted(stops, flat.starts)], ends) - flat.starts
+    lengths = np.where(chosen, np.minimum(sizes, caps.max_length), 0)
     inside = np.arange(len(flat.states)) - np.repeat(flat.starts, ends - flat.starts)
     symbols = flat.states[inside < np.repeat(lengths, ends - flat.starts)]
-    return Kept(symbols, np.concatenate([[0], np.cumsum(lengths[chosen])]), np.flatnonzero(chosen), n_records)
+    bounds = np.concatenate([[0], np.cumsum(lengths[chosen])])
+    if end is not None:
+        whole_ones = sizes[chosen] <= caps.max_length
+        symbols = np.insert(symbols, bounds[1:][whole_ones], end)
+        bounds[1:] += np.cumsum(whole_ones)
+    return Kept(symbols, bounds, np.flatnonzero(chosen), n_records)
 
 
 def _kept_of_owners(owners: Any, n: int, caps: Caps) -> tuple[BoolArray, int]:

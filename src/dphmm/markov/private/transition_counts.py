@@ -37,12 +37,13 @@ class TransitionCounts:
 
     n_states, max_length, max_sequences, unit : public. A record is all sequences of one "owner", or one "sequence".
     transitions : csr_array (N, N) int64, how often state j follows state i. With ``slots``, which are public, the
-        tables of all slots (K N, N), one below another: a move is in that of the step it leaves.
+        tables of all slots (K N, N), one below another: a move is in that of the step it leaves. With an ``end``,
+        which is public, too, sequences move to that state once, and never from it.
     starts : (N,) int64, how often each state begins a kept sequence.
     n_owners : how many records there are.
     left_out : how many rows count nowhere, because nobody owns them or they are at no step or in no state.
 
-    All but these and the slots are for the data owner alone.
+    All but these, the slots and the end are for the data owner alone.
 
     Examples
     --------
@@ -65,6 +66,7 @@ class TransitionCounts:
     n_owners: int
     left_out: int = 0
     slots: Slots | None = None
+    end: int | None = None
 
     def __repr__(self) -> str:
         return "TransitionCounts(...)"
@@ -74,7 +76,13 @@ class TransitionCounts:
 
 
 def count_transitions(
-    sequences: Iterable[Any], n_states: int, max_length: int, *, max_sequences: int = 1, owners: Any = None
+    sequences: Iterable[Any],
+    n_states: int,
+    max_length: int,
+    *,
+    max_sequences: int = 1,
+    owners: Any = None,
+    end: int | None = None,
 ) -> TransitionCounts:
     """Count the transitions of capped records, exactly and without noise.
 
@@ -82,11 +90,13 @@ def count_transitions(
     max_length : public; each sequence is cut to its first positions.
     owners, max_sequences : whose each sequence is, and how many of an owner's are kept, the first ones in the order of
         ``sequences``.
+    end : as in `dphmm.markov.private.fit_chain`.
 
     Raises InvalidInput as `dphmm.markov.private.fit_chain` does.
     """
     n, caps = whole(n_states, "n_states", 2, 2**31 - 1), Caps(max_length, max_sequences)
-    return counts_of(kept_records(sequences, n, caps, owners), n, caps, unit_of(owners))
+    last = None if end is None else whole(end, "end", 0, n - 1)
+    return counts_of(kept_records(sequences, n, caps, owners, end=last), n, caps, unit_of(owners), end=last)
 
 
 def counts_of(
@@ -97,6 +107,7 @@ def counts_of(
     slots: Slots | None = None,
     first_steps: Any = None,
     step: int | None = None,
+    end: int | None = None,
 ) -> TransitionCounts:
     """The counts of capped records of states 0..n-1; with slots by them, of steps of so many seconds.
 
@@ -116,7 +127,7 @@ def counts_of(
     starts = np.bincount(kept.symbols[kept.bounds[:-1]], minlength=n).astype(np.int64)
     transitions = transitions_of(*totals.found(), n, several)
     public = n, caps.max_length, caps.max_sequences, unit
-    return TransitionCounts(*public, transitions, starts, kept.n_records, slots=slots)
+    return TransitionCounts(*public, transitions, starts, kept.n_records, slots=slots, end=end)
 
 
 def transitions_of(pairs: IntArray, counts: IntArray, n: int, several: int = 1) -> Any:
