@@ -215,6 +215,62 @@ def test_refusals_are_one_line(site, tmp_path, run, private, alone, options, sai
     assert not (tmp_path / "h.npz").exists()
 
 
+KNOWN = ("--state-column", "place", "--symbols", "seen")
+ROWS = """user,place,seen
+ann,home,tea
+ann,work,tea
+ann,work,
+ann,,coffee
+ann,home,coffee
+bob,work,milk
+bob,pub,tea
+bob,work,tea
+cid,work,tea
+"""
+
+
+def test_known_states_are_counted(tmp_path, run, one_json):
+    """A row counts where both names do; one that lacks a name is left out, and cuts."""
+    (tmp_path / "x.csv").write_text(ROWS)
+    counted = one_json(run("fit", tmp_path / "x.csv", "-o", tmp_path / "h.npz", *KNOWN, "--json", code=3))
+    assert (counted["states"], counted["symbols"], counted["rejected"]) == (3, 3, {"missing_state": 2})
+    assert "log_likelihood" not in counted
+    loaded = dphmm.storage.load_hidden_model(tmp_path / "h.npz")
+    assert loaded.provenance_["states"] == ["home", "pub", "work"] and loaded.symbols_ == ("coffee", "milk", "tea")
+    own = dphmm.markov.CategoricalHMM(3, n_features=3)
+    own.fit([[2, 2], [0], [1, 2, 2], [2]], states=[[0, 2], [0], [2, 1, 2], [2]])
+    for name in ("startprob_", "transmat_", "emissionprob_"):
+        np.testing.assert_array_equal(getattr(own, name), getattr(loaded, name))
+
+
+def test_known_states_with_privacy(tmp_path, run, one_json):
+    """The library's fit to the same sequences; a row of a name that is not listed is left out, and cuts."""
+    (tmp_path / "x.csv").write_text(ROWS)
+    (tmp_path / "states.csv").write_text("state\nwork\nhome\n")
+    (tmp_path / "symbols.csv").write_text("symbol\ntea\ncoffee\nmilk\n")
+    public = ("--states-file", tmp_path / "states.csv", "--symbols-file", tmp_path / "symbols.csv")
+    caps = ("--epsilon", "2", "--max-length", "2", "--max-sequences", "2", "--seed", "4", "--json")
+    document = one_json(run("fit", tmp_path / "x.csv", "-o", tmp_path / "h.npz", *KNOWN, *public, *caps))
+    published = {"name": "counts of known states", "noise": "laplace", "sensitivity": "8", "scale": "4"}
+    assert document["published"] == [published] and (document["states"], document["symbols"]) == (2, 3)
+    loaded = dphmm.storage.load_hidden_model(tmp_path / "h.npz")
+    own = dphmm.markov.CategoricalHMM(2, n_features=3, random_state=4)
+    own.fit_private(
+        [[0, 0], [1], [2], [0], [0]], states=[[1, 0], [1], [0], [0], [0]], owners=["ann", "ann", "bob", "bob", "cid"],
+        epsilon=2, max_length=2, max_sequences=2, bits=dphmm.ReplayBits(4),
+    )  # fmt: skip
+    for name in ("startprob_", "transmat_", "emissionprob_"):
+        np.testing.assert_array_equal(getattr(own, name), getattr(loaded, name))
+    dry = run("fit", tmp_path / "x.csv", *KNOWN, *public, *caps, "--dry-run", "--about", "50").stdout
+    assert json.loads(dry)["dry_run"] is True
+    for options, said in (
+        ((*KNOWN, *public[2:], *caps), "--states-file: got nothing; expected a table of the names"),
+        ((*KNOWN, *public, "--order", "2", *caps), "--order: got 2; expected none with --state-column"),
+        (("--state-column", "no", "--symbols", "seen"), "got no such column; expected one of user, place, seen"),
+    ):
+        assert said in run("fit", tmp_path / "x.csv", "-o", tmp_path / "n.npz", *options, code=2).stderr
+
+
 def test_a_hidden_model_is_not_released_with(site, tmp_path, run, release_of):
     run("fit", site / "visits.csv", "-o", tmp_path / "model.npz", *HIDDEN, "--iterations", "2", "-q")
     for name in ("visits.csv", "complete.json"):

@@ -423,7 +423,11 @@ _TIMES = (
 
 _HIDDEN = (
     click.option("--states", type=int, metavar="K", help="A hidden Markov model of so many states, seen by --symbols."),
-    click.option("--symbols", metavar="COL", help="With --states: what is seen are the names in this column."),
+    click.option(
+        "--symbols",
+        metavar="COL",
+        help="With --states, or with --state-column where states are known: what is seen are the names in this column.",
+    ),
     click.option(
         "--symbols-file", metavar="FILE", help="A table whose column symbol lists the names; with --epsilon needed."
     ),
@@ -486,14 +490,23 @@ _ONLY_CHAIN = (
 )  # fmt: skip
 
 
+def known_states(given: Mapping[str, Any]) -> bool:
+    """Whether a hidden Markov model is fitted whose states are names in a column, beside the symbols."""
+    return given["states"] is None and given["symbols"] is not None and given["state_column"] is not None
+
+
 def check_together(given: Mapping[str, Any]) -> None:
     """Refuse options that the fit asked for would not heed, and private fits without a public cap."""
-    hidden, private = given["states"] is not None, given["epsilon"] is not None
+    known, private = known_states(given), given["epsilon"] is not None
+    hidden = known or given["states"] is not None
+    others = [name for name in _ONLY_CHAIN if not known or name not in ("state_column", "states_file")]
+    climbing = [name for name in _ONLY_HIDDEN if name not in ("symbols", "symbols_file")]
     refusals = (
+        (known, climbing, "none with --state-column: known states are counted"),
         (not hidden, _ONLY_HIDDEN, "--states K with it: it is for hidden Markov models"),
-        (hidden, _ONLY_CHAIN, "none with --states: a hidden Markov model sees the names of --symbols"),
+        (hidden, others, "none with --states: a hidden Markov model sees the names of --symbols"),
         (not private, _ONLY_PRIVATE, "--epsilon with it: it is for fits with differential privacy"),
-        (not hidden and not private, ("seed",), "none: counting moves has nothing random in it"),
+        ((known or not hidden) and not private, ("seed",), "none: counting has nothing random in it"),
     )
     for refused, names, expected in refusals:
         wrong = next((name for name in names if refused and given[name] is not None), None)
@@ -537,7 +550,8 @@ def fit(trajectories: str, output: str | None, force: bool, as_json: bool, quiet
     nobody visits are left out, unless --all-cells keeps them. Rows outside the box are left out and counted: this
     concerns fitting only.
 
-    With --states K --symbols COL: a hidden Markov model of K states and the symbols of a column, by Baum-Welch.
+    With --states K --symbols COL: a hidden Markov model of K states and the symbols of a column, by Baum-Welch. With
+    --state-column in place of --states, where the states are known: by counting.
 
     With --epsilon E --max-length L: learned with differential privacy for every user of TRAJ, from counts with
     noise. Then states and symbols are public (all cells of a box, or the names of a file), and nothing that is
@@ -560,7 +574,7 @@ def fit(trajectories: str, output: str | None, force: bool, as_json: bool, quiet
         if given["epsilon"] is not None:
             new_output(rejected_path(output), [path], force)
         check_people(output)
-    if given["states"] is not None:
+    if given["states"] is not None or known_states(given):
         return fit_hidden(path, job, console)
     if given["epsilon"] is not None:
         return fit_private(path, job, console)

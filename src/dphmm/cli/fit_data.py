@@ -7,7 +7,7 @@ Proof: docs/proofs/records.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -288,23 +288,24 @@ def records_of(
     timing: Mapping[str, Any],
     column: str | None,
     shortest: int,
+    read: Callable[[Any], Any] = lambda source: source,
 ) -> tuple[Records, Any]:
     """The sequences of a table in the states of a public space, without those that are shorter.
 
     With them the rows, by number and reason, that could not be read: for the data owner alone.
 
     Rows are read, left out, cut and numbered by themselves or within one owner: nothing here looks across owners, and
-    no row raises. No row at all is data too.
+    no row raises. No row at all is data too. ``read``: what the rows are read from.
     """
     from dphmm.markov.trajectories import records_of as records_in
 
     choices: dict[str, Any] = {"state_column": column, "spelling": spelling_of(given), "may_be_empty": True}
     if isinstance(source, PrivateTable):
-        names, loaded = source.columns(), load_trajectories(source.source, **choices)
+        names, loaded = source.columns(), load_trajectories(read(source.source), **choices)
     else:
         names = column_names(source)
         with steady(source):
-            loaded = load_trajectories(source, bins=bins_of(timing["step"], names), **choices)
+            loaded = load_trajectories(read(source), bins=bins_of(timing["step"], names), **choices)
     rows, rejected = loaded.trajectories, loaded.rejected
     timed = rows.time is not None
     check_times(given["step"], timed, names)

@@ -1,4 +1,7 @@
-"""dphmm fit --states K --symbols COL: a hidden Markov model, plain or with differential privacy."""
+"""dphmm fit --symbols COL: a hidden Markov model, plain or with differential privacy.
+
+Its states are --states K hidden ones, or where they are known the names of --state-column.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,7 @@ from dphmm.cli.publishing import kept_document, kept_rows, learned_once, owner_r
 from dphmm.errors import InvalidInput
 from dphmm.states import StateSpace, ordered_labels
 from dphmm.storage.inputs import steady
+from dphmm.storage.labelled_rows import PAIR, Labelled, names_in
 from dphmm.storage.private_tables import in_words, list_rejected, refuse_private
 from dphmm.storage.public_tables import listed_names
 from dphmm.storage.tables import column_names
@@ -59,7 +63,8 @@ def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
     """Learn, write, and say what came out; returns the exit code."""
 
     try:
-        check_size(given["states"], None)
+        if given["states"] is not None:
+            check_size(given["states"], None)
         if given["epsilon"] is not None:
             return _fit_private(path, given, console)
         return _fit_plain(path, given, console)
@@ -71,25 +76,40 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.storage.hidden_models import save_hidden_model
     from dphmm.storage.models import people_path, save_people
 
-    if given["ledger"] is not None and given["seed"] is None:
+    if given["ledger"] is not None and given["seed"] is None and given["states"] is not None:
         raise InvalidInput("--seed", "nothing", "a number, with --ledger: what is stored must be the same every time")
     timing = times(given)
     with console.progress("fit") as progress, steady(path) as sha256:
         bins = bins_of(timing["step"], column_names(path))
-        loaded = load_trajectories(path, state_column=given["symbols"], bins=bins, spelling=spelling_of(given))
+        labelled = _labelled(given, path) if given["states"] is None else None
+        loaded = load_trajectories(
+            path if labelled is None else labelled.rows(path),
+            state_column=given["symbols"] if labelled is None else PAIR,
+            bins=bins,
+            spelling=spelling_of(given),
+        )
         rows = loaded.trajectories
         check_times(given["step"], rows.time is not None, column_names(path))
         if progress is not None:
             progress(1, 2)
-        if given["symbols_file"] is not None:
+        if labelled is not None:
+            symbols = labelled.symbols[1]
+        elif given["symbols_file"] is not None:
             symbols = _public_symbols(given)
         else:
             assert rows.placed.state is not None
             symbols = StateSpace.categories(ordered_labels(rows.placed.state.tolist()))
-        found, dropped = _sequences(rows, symbols, timing)
-        hmm = _model(given, symbols, _STARTS)
-        hmm.fit(np.concatenate(found.sequences), [len(sequence) for sequence in found.sequences])
-        origin = {"method": "Baum-Welch", "source": path.name, "source_sha256": sha256, "step": timing["step"]}
+        found, dropped = _sequences(rows, symbols if labelled is None else labelled.space, timing)
+        lengths = [len(sequence) for sequence in found.sequences]
+        origin = {"source": path.name, "source_sha256": sha256, "step": timing["step"]}
+        if labelled is None:
+            hmm = _model(given["states"], given, symbols, _STARTS).fit(np.concatenate(found.sequences), lengths)
+            origin["method"] = "Baum-Welch"
+        else:
+            hmm = _model(labelled.states[1].n_states, given, symbols, None)
+            states, seen = (np.concatenate(each) for each in labelled.apart(found.sequences))
+            hmm.fit(seen, lengths, states=states)
+            origin |= _of_known(labelled)
         save = partial(save_hidden_model, hmm, symbols=symbols.names, provenance=origin)
         kept = stored_fit(given, save, NOT_PRIVATE)
         save(given["output"])
@@ -100,16 +120,16 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         "rows": len(rows.placed),
         "users": rows.n_users,
         "sequences": len(found.sequences),
-        "states": given["states"],
+        "states": hmm.n_states,
         "symbols": symbols.n_states,
         "dropped": dict(dropped),
         "share_outside": dropped["outside"] / (len(rows.placed) - dropped.total + dropped["outside"]),
         "held": found.counts["held"],
-        "log_likelihood": monitor.history[-1],
-        "iterations": monitor.iter,
-        "converged": monitor.converged,
         "rejected": rejected,
     }
+    if labelled is None:
+        told = {"log_likelihood": monitor.history[-1], "iterations": monitor.iter, "converged": monitor.converged}
+        counted |= told
     if given["as_json"]:
         written = {"output": given["output"], "people": str(people_path(given["output"]))}
         print_json({**counted, "private": False, "meaning": NOT_PRIVATE, **written, **kept_document(kept)})
@@ -118,9 +138,12 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     for reason, count in dropped.items():
         share = f", {100 * counted['share_outside']:.1f} % of those that count" if reason == "outside" else ""
         said.append(f"{count} rows left out: {reason}{share}")
-    said.append(f"{given['states']} hidden states, {symbols.n_states} symbols")
-    settled = "settled" if monitor.converged else "not settled: more --iterations go on"
-    said.append(f"log-likelihood {monitor.history[-1]:.6g} after {monitor.iter} iterations, {settled}")
+    if labelled is None:
+        said.append(f"{given['states']} hidden states, {symbols.n_states} symbols")
+        settled = "settled" if monitor.converged else "not settled: more --iterations go on"
+        said.append(f"log-likelihood {monitor.history[-1]:.6g} after {monitor.iter} iterations, {settled}")
+    else:
+        said.append(f"{hmm.n_states} known states, {symbols.n_states} symbols")
     if rejected:
         said.append(f"rows that cannot be read, set aside: {in_words(rejected)}")
     console.say([*(("", line) for line in (*said, f"written to {given['output']}")), people_row(given["output"])])
@@ -137,29 +160,40 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     if given["symbols_file"] is not None:
         refuse_private(given["symbols_file"], source, "--symbols-file", called="TRAJ")
     symbols, timing = _public_symbols(given), times(given)
-    method = given["method"] or "ngrams"
-    noise = {**caps_of(given), **_method(given, method)}
-    hmm = _model(given, symbols, None)
+    labelled = None
+    if given["states"] is None:
+        if given["states_file"] is not None:
+            refuse_private(given["states_file"], source, "--states-file", called="TRAJ")
+        labelled = _labelled(given, None)
+    method = "counts of known states" if labelled is not None else given["method"] or "ngrams"
+    noise = {**caps_of(given), **({} if labelled is not None else {**_method(given, method), "method": method})}
+    hmm = _model(given["states"] if labelled is None else labelled.states[1].n_states, given, symbols, None)
     with console.progress("fit") as progress:
         # One symbol alone is part of no word.
         shortest = 2 if method == "ngrams" else 1
         sought = {**given, "max_speed": None, "state_column": given["symbols"]}
-        records, rejected = records_of(source, sought, symbols, timing, given["symbols"], shortest)
+        if labelled is None:
+            records, rejected = records_of(source, sought, symbols, timing, given["symbols"], shortest)
+            seen: dict[str, Any] = {"X": records.sequences}
+        else:
+            records, rejected = records_of(source, sought, labelled.space, timing, PAIR, shortest, labelled.rows)
+            seen = dict(zip(("states", "X"), labelled.apart(records.sequences), strict=True))
         if progress is not None:
             progress(1, 2)
 
         def learn(admit: AdmitFit | None) -> CategoricalHMM:
-            return hmm.fit_private(records.sequences, owners=records.owners, method=method, admit=admit, **noise)
+            return hmm.fit_private(**seen, owners=records.owners, admit=admit, **noise)
 
         def save(learned: CategoricalHMM, file: Path) -> None:
             chosen = _choices(learning_of(learned), noise, method)
             origin = {"method": method, "source": path.name, "step": timing["step"], **chosen}
+            origin |= {} if labelled is None else _of_known(labelled)
             save_hidden_model(learned, file, symbols=symbols.names, provenance=origin)
 
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             if given["dry_run"]:
-                return tell_fit(given, learn, console, symbols.n_states)
+                return tell_fit(given, learn, console, symbols.n_states if labelled is None else None)
             hmm, kept = learned_once(given, path, learn, save)
         event = learning_of(hmm)
         choices = _choices(event, noise, method)
@@ -170,7 +204,8 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     if given["as_json"]:
         print_json({**_document(hmm, given, method, aside), **choices, **kept_document(kept)})
     console.say([*kept_rows(kept, given["ledger"]), *owner_rows(kept, given["ledger"])])
-    said = [("states", f"{given['states']} hidden, {symbols.n_states} public symbols"), ("method", method)]
+    kind = "hidden" if labelled is None else "known"
+    said = [("states", f"{hmm.n_states} {kind}, {symbols.n_states} public symbols"), ("method", method)]
     console.say([*said, *(promised(event, choices) if isinstance(event, LearningEvent) else [])])
     if isinstance(event, LearningEvent):
         warn_replayable(event, console)
@@ -205,7 +240,7 @@ def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, aside:
     return {
         "private": private,
         "not_private_because": event.reason if isinstance(event, NotPrivateEvent) else None,
-        "states": given["states"],
+        "states": hmm.n_states,
         "symbols": hmm.emissionprob_.shape[1],
         "method": method,
         "learning": document(Learning.of(event)) if isinstance(event, LearningEvent) else None,
@@ -215,14 +250,36 @@ def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, aside:
     }
 
 
-def _model(given: Mapping[str, Any], symbols: StateSpace, starts: int | None) -> CategoricalHMM:
+def _of_known(labelled: Labelled) -> dict[str, Any]:
+    """What a provenance says of known states."""
+    return {"method": "counts of known states", "states": list(labelled.states[1].names)}
+
+
+def _labelled(given: Mapping[str, Any], path: Path | None) -> Labelled:
+    """The columns of known states and symbols; names that no file lists are those of a table without privacy."""
+    states = _named_in(given, "states_file", "state_column", path)
+    symbols = _named_in(given, "symbols_file", "symbols", path)
+    return Labelled((given["state_column"], states), (given["symbols"], symbols))
+
+
+def _named_in(given: Mapping[str, Any], file: str, column: str, path: Path | None) -> StateSpace:
+    option, listed_in = "--" + file.replace("_", "-"), given[file]
+    if listed_in is not None:
+        return StateSpace.categories(listed_names(listed_in, option, file.removesuffix("s_file")))
+    if path is None:
+        expected = "a table of the names there can be, with --epsilon: those in the data are not public"
+        raise InvalidInput(option, "nothing", expected)
+    return names_in(path, given[column])
+
+
+def _model(states: int, given: Mapping[str, Any], symbols: StateSpace, starts: int | None) -> CategoricalHMM:
     from dphmm.markov.hidden.hmm import CategoricalHMM
 
-    check_size(given["states"], symbols.n_states)
+    check_size(states, symbols.n_states)
     if starts is None:
-        return CategoricalHMM(given["states"], n_features=symbols.n_states, random_state=given["seed"])
+        return CategoricalHMM(states, n_features=symbols.n_states, random_state=given["seed"])
     return CategoricalHMM(
-        given["states"],
+        states,
         n_features=symbols.n_states,
         random_state=given["seed"],
         n_starts=starts if given["starts"] is None else given["starts"],
@@ -261,10 +318,7 @@ def _method(given: Mapping[str, Any], method: str) -> dict[str, Any]:
 
 
 def _public_symbols(given: Mapping[str, Any]) -> StateSpace:
-    if given["symbols_file"] is None:
-        expected = "a table of the names there can be, with --epsilon: those in the data are not public"
-        raise InvalidInput("--symbols-file", "nothing", expected)
-    return StateSpace.categories(listed_names(given["symbols_file"], "--symbols-file", "symbol"))
+    return _named_in(given, "symbols_file", "symbols", None)
 
 
 def _sequences(rows: Trajectories, symbols: StateSpace, timing: Mapping[str, Any]) -> tuple[Sequences, Any]:

@@ -146,16 +146,20 @@ def tell_forecast(
 
 
 def tell_fit(
-    given: Mapping[str, Any], learn: Callable[[AdmitFit | None], object], console: Console, n_symbols: int
+    given: Mapping[str, Any], learn: Callable[[AdmitFit | None], object], console: Console, n_symbols: int | None
 ) -> int:
-    """Print what a private fit would be worth, which ends before it looks at any data."""
+    """Print what a private fit would be worth, which ends before it looks at any data.
+
+    ``n_symbols``: of invented people; None where none are invented.
+    """
     from dphmm.markov.private.worth import expected_worth
     from dphmm.storage.publications import digest_of_settings
 
     event = event_before(learn)
     worth = None
-    said = given["about"] is not None and n_symbols <= _MOST_SYMBOLS
-    if said and isinstance(event, LearningEvent) and event.pure and event.max_length >= 2:
+    if given["about"] is None or n_symbols is None or n_symbols > _MOST_SYMBOLS:
+        n_symbols = None
+    if n_symbols is not None and isinstance(event, LearningEvent) and event.pure and event.max_length >= 2:
         # Of several sequences a person, or people that are replaced, the noise is so many times wider.
         epsilon = float(event.epsilon) / event.max_sequences / (2 if event.neighbours == "replace" else 1)
         worth = expected_worth(n_symbols, epsilon, event.max_length, given["about"], given["states"])
