@@ -429,7 +429,7 @@ class MarkovModel:
         ----------
         base : a model of the places, whose moves are the pairs that may occur: from geometry, or fitted.
         sequences : arrays of state numbers of the base, to count from; None for a chain that moves as the base does.
-        weight : how many moves the base's row is worth beside what was counted; 5, and more where counts are noisy.
+        weight : how many moves the base's row is worth beside what was counted; 5. Not with epsilon.
         epsilon, max_length, options : for a fit with differential privacy, as in
             :func:`dphmm.markov.private.fit_second_order`.
 
@@ -450,11 +450,10 @@ class MarkovModel:
         if epsilon is not None:
             from dphmm.markov.private.second_order import learn
 
-            return cls(
-                **learn([] if sequences is None else sequences, base, epsilon, max_length, weight=weight, **options)[
-                    0
-                ]._asdict()
-            )
+            if weight is not None:
+                raise InvalidInput("weight", weight, "none with epsilon: how much is believed follows from the noise")
+            given = [] if sequences is None else sequences
+            return cls(**learn(given, base, epsilon, max_length, **options)[0]._asdict())
         if max_length is not None or options:
             raise InvalidInput(min([*options, "max_length"]), "a choice of a private fit", "epsilon beside it")
         from dphmm.markov.second_order import second_order

@@ -1,6 +1,8 @@
-"""The spread of a private chain: that of fits to new data of the same chain, and less with more people."""
+"""The spread of a private fit: that of fits to new data of the same model, and less with more people."""
 
 from __future__ import annotations
+
+import copy
 
 import numpy as np
 import pytest
@@ -43,3 +45,42 @@ def test_an_event_of_another_fit_is_refused():
     )
     with pytest.raises(InvalidInput, match="event: got 2-grams"):
         spread(learned(1)[0], hmm.privacy_, 300)
+    with pytest.raises(InvalidInput, match="event: got transitions and starts; expected that of words"):
+        spread(hmm, learned(1)[1], 300)
+
+
+START = dphmm.markov.CategoricalHMM(2, n_features=3, init_params="")
+START.startprob_, START.transmat_ = [0.6, 0.4], [[0.8, 0.2], [0.3, 0.7]]
+START.emissionprob_ = [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_it_is_about_the_scatter_of_hidden_models(known):
+    """Words and known states, from a public start: of probabilities of every kind, by the median of each."""
+
+    def fitted(seed):
+        random, hmm = np.random.default_rng(seed), copy.deepcopy(START)
+        both = [START.sample(8, random_state=random) for _ in range(200)]
+        states = [path for _, path in both] if known else None
+        return hmm.fit_private(
+            [rows.ravel() for rows, _ in both], states=states, epsilon=2, max_length=8, bits=ReplayBits(seed)
+        )
+
+    models = [fitted(seed) for seed in range(30)]
+    found = spread(models[0], models[0].privacy_, 200, draws=40, start=None if known else START)
+    for name, each in (
+        ("startprob_", found.initial),
+        ("transmat_", found.transition),
+        ("emissionprob_", found.emission),
+    ):
+        ratio = each / np.std([getattr(model, name) for model in models], axis=0, ddof=1)
+        assert 0.5 < np.median(ratio) < 2
+    more = spread(models[0], models[0].privacy_, 20_000, draws=10, start=None if known else START)
+    assert more.emission.mean() < 0.5 * found.emission.mean()
+
+
+def test_of_a_chain_with_an_end_the_end_has_none():
+    model, event = fit_chain([[0, 1, 0]] * 60 + [[0]] * 60, 3, 1, 4, end=2, bits=ReplayBits(2))
+    moves = model.transition.copy()
+    moves.data = spread(model, event, 120)
+    assert moves.toarray()[2].tolist() == [0, 0, 0] and (moves.toarray()[:2] > 0).all()

@@ -68,8 +68,6 @@ def fit_second_order(
     epsilon : the whole privacy budget.
     max_length : public; each sequence is cut to its first positions, 3 or more.
     neighbours, owners, max_sequences, bits, admit : as in `fit_chain`.
-    weight : how many moves the base's row is worth; by default 5, and the standard deviation of the noise of an
-        average row.
 
     Returns the model and the event; raises InvalidInput for public options and for malformed sequences.
 

@@ -49,19 +49,30 @@ def rates_of(values: FloatArray, rows: IntArray, columns: IntArray, n_states: in
     places = np.where(rows == columns, n_states, columns)
     even = np.zeros(len(rows))
     if len(values) == 1:
-        return _posterior(values[0], even, rows, places, n_states, scale)[None]
+        return posterior(values[0], even, rows, places, n_states, scale)[None]
     # The noise of the others is taken as Laplace of its variance: it only says where a table is drawn to, and no noise
     # counts twice.
     wide = scale * (len(values) - 1) ** 0.5
-    others = [_posterior(values.sum(axis=0) - table, even, rows, places, n_states, wide) for table in values]
+    others = [posterior(values.sum(axis=0) - table, even, rows, places, n_states, wide) for table in values]
     bases = zip(values, map(np.log, others), strict=True)
-    return np.stack([_posterior(table, base, rows, places, n_states, scale) for table, base in bases])
+    return np.stack([posterior(table, base, rows, places, n_states, scale) for table, base in bases])
 
 
-def _posterior(
+def invented(means: FloatArray, scale: float, random: np.random.Generator) -> FloatArray:
+    """A noisy table as invented people would give it: Poisson counts of these means, and the noise."""
+    fall = -np.expm1(-1.0 / scale)
+    noise = random.geometric(fall, len(means)) - random.geometric(fall, len(means))
+    return np.asarray(random.poisson(means) + noise, dtype=np.float64)
+
+
+def posterior(
     values: FloatArray, base: FloatArray, rows: IntArray, columns: IntArray, n: int, scale: float
 ) -> FloatArray:
-    """The posterior means (m,) at the likeliest factors."""
+    """The posterior means (m,) at the likeliest factors.
+
+    base : (m,) logs of how often each cell is expected beside the others of its row and column.
+    columns : as in `rates_of`, and ``n`` for the diagonal.
+    """
     rates = np.empty(len(values))
     # The level, left of each state and of the beginning, right of each state and of the diagonal.
     width = np.concatenate([np.full(n, SPREAD), [LOOSE], np.full(n, SPREAD), [LOOSE]])

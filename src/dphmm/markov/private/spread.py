@@ -1,4 +1,4 @@
-"""The spread of a private chain by a parametric bootstrap: fits to invented tables of the fitted chain.
+"""The spread of a private fit by a parametric bootstrap: fits to invented tables of what was fitted.
 
 It is a spread and no interval: it shows how far noise and sampling scatter such a fit, and nothing of its bias, which
 the prior has where the noise is wide. Nothing of the data but the model enters, so it costs no privacy.
@@ -8,27 +8,48 @@ Proof: docs/proofs/noisy-tables.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from dphmm._checks import whole
 from dphmm.accounting.event import LearningEvent
 from dphmm.errors import InvalidInput
+from dphmm.markov.hidden.hmm import CategoricalHMM
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.model import MarkovModel
-from dphmm.markov.private.noisy_table import rates_of
+from dphmm.markov.private.hidden import N_ITER, TOL, public_starts
+from dphmm.markov.private.labelled import learned_rows, open_cells
+from dphmm.markov.private.ngrams import chances, likeliest
+from dphmm.markov.private.noisy_table import invented, rates_of
 from dphmm.types import FloatArray
 
+#: What an invented table is drawn from, and the numbers that are learned of one.
+Fit = tuple[FloatArray, Callable[[FloatArray], FloatArray]]
 
-def spread(model: MarkovModel, event: LearningEvent, about: int, draws: int = 20, seed: int = 0) -> FloatArray:
-    """The standard deviation of every transition probability (moves,), in the order of ``model.transition.data``.
+
+def spread(
+    model: MarkovModel | CategoricalHMM,
+    event: LearningEvent,
+    about: int,
+    draws: int = 20,
+    seed: int = 0,
+    start: CategoricalHMM | None = None,
+) -> Any:
+    """The standard deviation of every probability that a private fit has learned.
+
+    Of a chain (moves,), in the order of ``model.transition.data``; of a hidden model `Parameters`, whose arrays
+    initial (S,), transition (S, S) and emission (S, V) are standard deviations.
 
     Parameters
     ----------
-    model, event : of a private fit of a chain.
-    about : how many people there are, on the owner's word; each is taken to make ``event.max_length - 1`` moves.
+    model, event : of a private fit of a chain, of a hidden model from words, or from known states.
+    about : how many people there are, on the owner's word; each is taken to have as many positions as may count.
     draws, seed : how many tables are invented, and from which numbers: public.
+    start : the hidden model before its fit, with its public start. Without it climbs begin at the model itself.
 
-    Raises InvalidInput for an event of another fit than of a chain, and for numbers that are none.
+    Raises InvalidInput for an event of another fit, and for numbers that are none.
 
     Examples
     --------
@@ -39,16 +60,66 @@ def spread(model: MarkovModel, event: LearningEvent, about: int, draws: int = 20
     (4,)
     """
     people, times = whole(about, "about", 1), whole(draws, "draws", 2, 10_000)
-    if len(event.parts) != 1 or not event.parts[0].name.startswith("transitions") or event.max_length < 2:
-        raise InvalidInput("event", event.parts[0].name, "that of a private fit of a chain")
-    moves, n, random = model.transition, model.n_states, np.random.default_rng(whole(seed, "seed", 0))
+    random, scale = np.random.default_rng(whole(seed, "seed", 0)), float(event.parts[0].scale)
+    if isinstance(model, CategoricalHMM):
+        means, learned = _of_hidden(model, event, model if start is None else start, scale)
+    else:
+        means, learned = _of_chain(model, event, scale)
+    found = [learned(invented(people * means, scale, random)) for _ in range(times)]
+    deviations = np.asarray(np.std(found, axis=0, ddof=1))
+    if not isinstance(model, CategoricalHMM):
+        return deviations
+    n, v = model.parameters.emission.shape
+    initial, moves, seen = np.split(deviations, [n, n + n * n])
+    return Parameters(initial, moves.reshape(n, n), seen.reshape(n, v))
+
+
+def _of_chain(model: MarkovModel, event: LearningEvent, scale: float) -> Fit:
+    part, moves, n = event.parts[0], model.transition, model.n_states
+    if len(event.parts) != 1 or not part.name.startswith("transitions") or event.max_length < 2:
+        raise InvalidInput("event", part.name, "that of a private fit of a chain")
     rows, columns = np.repeat(np.arange(n), np.diff(moves.indptr)), moves.indices.astype(np.int64)
+    # The move of an end to itself is public.
+    drawn = rows != model.provenance.get("end", n)
     resting = Parameters(model.initial, moves, np.eye(n)).stationary
-    means = people * (event.max_length - 1) * resting[rows] * moves.data
-    scale = float(event.parts[0].scale)
-    fall, learned = -np.expm1(-1.0 / scale), []
-    for _ in range(times):
-        noise = random.geometric(fall, len(rows)) - random.geometric(fall, len(rows))
-        (rates,) = rates_of((random.poisson(means) + noise).astype(np.float64)[None], rows, columns, n, scale)
-        learned.append(rates / np.bincount(rows, weights=rates, minlength=n)[rows])
-    return np.asarray(np.std(learned, axis=0, ddof=1))
+    if not drawn.all():
+        resting = _visits(model, event.max_length) / event.max_length
+    means = (event.max_length - 1) * (resting[rows] * moves.data)[drawn]
+
+    def learned(values: FloatArray) -> FloatArray:
+        rates = np.ones(len(rows))
+        (rates[drawn],) = rates_of(values[None], rows[drawn], columns[drawn], n, scale)
+        return np.asarray(rates / np.bincount(rows, weights=rates, minlength=n)[rows])
+
+    return means, learned
+
+
+def _visits(model: MarkovModel, length: int) -> FloatArray:
+    """How often a sequence of at most so many positions is in each state (N,) before its end."""
+    law, total = model.initial, np.zeros(model.n_states)
+    for _ in range(length):
+        total += law
+        law = law @ model.transition
+    return total
+
+
+def _of_hidden(model: CategoricalHMM, event: LearningEvent, start: CategoricalHMM, scale: float) -> Fit:
+    name, fitted, positions = event.parts[0].name, model.parameters, event.max_length
+    begin = fitted if start is model else public_starts(start, 1)[0]
+    if name == "counts of known states":
+        cells, rest = open_cells(begin, model.params), fitted.stationary[:, None]
+        blocks = (fitted.initial, (positions - 1) * rest * fitted.transition, positions * rest * fitted.emission)
+        return np.concatenate([np.ravel(block) for block in blocks])[cells], lambda values: _flat(
+            learned_rows(values, cells, begin, scale)
+        )
+    order, words, _ = name.partition("-grams")
+    if len(event.parts) != 1 or not words:
+        raise InvalidInput("event", name, "that of words, or of known states")
+    public = "" if start is model else "".join(letter for letter in "ste" if letter not in start.init_params)
+    given = begin, public, model.params, int(order), scale, N_ITER, TOL
+    means = (positions - int(order) + 1) * chances(fitted, int(order))
+    return means, lambda values: _flat(likeliest(values, *given).parameters)
+
+
+def _flat(parameters: Parameters) -> FloatArray:
+    return np.concatenate([parameters.initial, np.ravel(parameters.transition), parameters.emission.ravel()])

@@ -15,7 +15,7 @@ from dphmm._checks import whole
 from dphmm.markov.hidden.hmm import CategoricalHMM
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private.ngrams import chances, likeliest, order_for
-from dphmm.markov.private.noisy_table import rates_of
+from dphmm.markov.private.noisy_table import invented, rates_of
 from dphmm.types import FloatArray
 
 EVEN, INDEPENDENT, CHAIN, START, HIDDEN = "even symbols", "independent symbols", "chain", "public start", "hidden model"
@@ -56,10 +56,7 @@ def expected_worth(
 
     def noisy(truth: Parameters, order: int) -> tuple[FloatArray, float]:
         scale = (max_length - order + 1) / epsilon
-        exact = random.poisson(people * (max_length - order + 1) * chances(truth, order))
-        fall = -np.expm1(-1.0 / scale)
-        noise = random.geometric(fall, len(exact)) - random.geometric(fall, len(exact))
-        return (exact + noise).astype(np.float64), scale
+        return invented(people * (max_length - order + 1) * chances(truth, order), scale, random), scale
 
     for _ in range(_TRUTHS):
         truth = _invented(n_symbols, n_states, start, random)
