@@ -128,8 +128,7 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         "rejected": rejected,
     }
     if labelled is None:
-        told = {"log_likelihood": monitor.history[-1], "iterations": monitor.iter, "converged": monitor.converged}
-        counted |= told
+        counted |= {"log_likelihood": monitor.history[-1], "iterations": monitor.iter, "converged": monitor.converged}
     if given["as_json"]:
         written = {"output": given["output"], "people": str(people_path(given["output"]))}
         print_json({**counted, "private": False, "meaning": NOT_PRIVATE, **written, **kept_document(kept)})

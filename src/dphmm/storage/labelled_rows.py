@@ -31,10 +31,10 @@ MOST_PAIRS = 2**20
 
 def names_in(source: Any, column: str) -> StateSpace:
     """The names in a column, in order. Raises InvalidInput where there are none."""
-    found = Numbering()
+    names = Numbering()
     for table in _rows(source, [column]).parts([column]):
-        found.add(table.column(column), column)
-    return StateSpace.categories(ordered_labels(list(found.labels)))
+        names.add(table.column(column), column)
+    return StateSpace.categories(ordered_labels(list(names.labels)))
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ class Labelled:
         for numbering, (_, space) in zip(known, (self.states, self.symbols), strict=True):
             for name in space.names:
                 numbering.number(name)
-        given, (n, v) = _rows(source, columns), (self.states[1].n_states, self.symbols[1].n_states)
+        rows, (n, v) = _rows(source, columns), (self.states[1].n_states, self.symbols[1].n_states)
 
         def parts(wanted: Sequence[str]) -> Iterator[pa.Table]:
             import pyarrow as pa
 
-            for table in given.parts(list(dict.fromkeys([*(name for name in wanted if name != PAIR), *columns]))):
+            for table in rows.parts(list(dict.fromkeys([*(name for name in wanted if name != PAIR), *columns]))):
                 (state, no_state), (symbol, no_symbol) = (
                     numbering.add(table.column(name), name) for numbering, name in zip(known, columns, strict=True)
                 )
@@ -79,7 +79,7 @@ class Labelled:
                 pair[nothing(table.column(columns[0])) & nothing(table.column(columns[1]))] = None
                 yield table.append_column(PAIR, pa.array(pair, pa.string())).select(list(wanted))
 
-        return replace(given, names=(*given.names, PAIR), parts=parts)
+        return replace(rows, names=(*rows.names, PAIR), parts=parts)
 
     def apart(self, sequences: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The states and the symbols of sequences of pairs."""

@@ -163,6 +163,18 @@ def test_other_true_numbers_with_the_same_noisy_table_give_the_same_bytes(monkey
     assert asked == [9] * 4
 
 
+def test_symbols_that_tell_the_state_are_told_apart():
+    """Six states that stay and show themselves, with noise that hides none of it, are not taken for one."""
+    table = np.full((6, 6), 60.0) + np.diag([6600.0, 4700, 17800, 2900, 2700, 4500])
+    values = (table.ravel() + DiscreteLaplace(71).draw(36, ReplayBits(1))).astype(float)
+    hmm = CategoricalHMM(6, n_features=6, random_state=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hidden, "release", lambda *_: NoisyTable(values, 100.0))
+        hmm.fit_private([[0]], epsilon=1, max_length=72, order=2, n_starts=3, bits=ReplayBits(1))
+    assert (hmm.transmat_.diagonal() > 0.8).all() and (np.sort(hmm.emissionprob_.max(axis=1)) > 0.8).all()
+    assert sorted(hmm.emissionprob_.argmax(axis=1)) == list(range(6))
+
+
 def test_ten_starts_draw_the_noise_once(monkeypatch):
     drawn = []
     plainly = hidden.release

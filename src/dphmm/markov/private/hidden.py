@@ -51,7 +51,7 @@ from dphmm.markov.private.iterations import (
     paper_parts,
 )
 from dphmm.markov.private.labelled import count_labelled, learned_rows, open_cells
-from dphmm.markov.private.ngrams import check_cells, count_ngrams, likeliest, order_for
+from dphmm.markov.private.ngrams import check_cells, count_ngrams, likeliest, of_symbols, order_for
 from dphmm.markov.private.release import PROJECTIONS, noise_for, release
 from dphmm.markov.private.sensitivity import (
     Caps,
@@ -214,6 +214,7 @@ def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     def fit(read: Callable[[int], Kept]) -> Outcome:
         table = release(count_ngrams(read(v), v, order), part, 0, settings.bits)
         public = "".join(letter for letter in "ste" if letter not in hmm.init_params)
+        apart = [] if "e" in public else [of_symbols(table.values, starts[0], public)]
         climbs = [
             likeliest(
                 table.values,
@@ -225,7 +226,7 @@ def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
                 settings.n_iter,
                 settings.tol,
             )
-            for start in starts
+            for start in [*starts, *apart]
         ]
         best = max(climbs, key=lambda climb: climb.history[-1])
         return Outcome(best.parameters, event, Monitor(settings.tol, settings.n_iter, history=best.history))

@@ -28,6 +28,8 @@ MOST_CELLS = 2**22
 PSEUDO_COUNTS = 20.0
 #: The share of a public row in the prior; the rest is even, of moves as likely to stay as not.
 TRUST = 1 / 3
+#: How surely a state shows its symbol, and stays, where a climb begins apart.
+APART = 0.9
 #: A histogram of words is worth its noise where a cell holds so many people, times epsilon.
 PEOPLE_PER_CELL = 5
 #: Logs of the total are kept below this.
@@ -131,6 +133,17 @@ def likeliest(
     found = minimised(cost, begin, n_iter, tol)
     last = unpacked(found.point)
     return Climb(Parameters(last["s"][0], last["t"], last["e"]), [-value for value in found.values], found.settled)
+
+
+def of_symbols(values: FloatArray, start: Parameters, public: str) -> Parameters:
+    """Where a climb begins too, if emissions were drawn: each state shows one of the commonest symbols of the table.
+
+    From drawn rows a climb often ends where all states are alike, however much the table tells.
+    """
+    n, v = start.emission.shape
+    commonest = np.argsort(-values.reshape(v, -1).sum(axis=1), kind="stable")[np.arange(n) % v]
+    moves = start.transition if "t" in public else APART * np.eye(n) + (1.0 - APART) / n
+    return Parameters(start.initial, moves, APART * np.eye(v)[commonest] + (1.0 - APART) / v)
 
 
 def _tables(parameters: Parameters) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -159,8 +159,8 @@ class PlannedFit:
     def _check(self, counts: TransitionCounts) -> None:
         event = self.event
         wanted = (self.n_states, event.max_length, event.max_sequences, event.unit, self.slots, self.end)
-        given = (counts.n_states, counts.max_length, counts.max_sequences, counts.unit, counts.slots, counts.end)
-        if given != wanted:
+        setting = (counts.n_states, counts.max_length, counts.max_sequences, counts.unit, counts.slots, counts.end)
+        if setting != wanted:
             expected = "counts of the states, caps and records that the noise is for"
             raise InvalidInput("counts", "those of another setting", expected)
 

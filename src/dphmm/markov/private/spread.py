@@ -16,7 +16,6 @@ import numpy as np
 from dphmm._checks import whole
 from dphmm.accounting.event import LearningEvent
 from dphmm.errors import InvalidInput
-from dphmm.markov.hidden.hmm import CategoricalHMM
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.private.hidden import N_ITER, TOL, public_starts
@@ -29,14 +28,7 @@ from dphmm.types import FloatArray
 Fit = tuple[FloatArray, Callable[[FloatArray], FloatArray]]
 
 
-def spread(
-    model: MarkovModel | CategoricalHMM,
-    event: LearningEvent,
-    about: int,
-    draws: int = 20,
-    seed: int = 0,
-    start: CategoricalHMM | None = None,
-) -> Any:
+def spread(model: Any, event: LearningEvent, about: int, draws: int = 20, seed: int = 0, start: Any = None) -> Any:
     """The standard deviation of every probability that a private fit has learned.
 
     Of a chain (moves,), in the order of ``model.transition.data``; of a hidden model `Parameters`, whose arrays
@@ -44,7 +36,7 @@ def spread(
 
     Parameters
     ----------
-    model, event : of a private fit of a chain, of a hidden model from words, or from known states.
+    model, event : of a private fit: a `MarkovModel`, or a `CategoricalHMM` from words or from known states.
     about : how many people there are, on the owner's word; each is taken to have as many positions as may count.
     draws, seed : how many tables are invented, and from which numbers: public.
     start : the hidden model before its fit, with its public start. Without it climbs begin at the model itself.
@@ -61,13 +53,13 @@ def spread(
     """
     people, times = whole(about, "about", 1), whole(draws, "draws", 2, 10_000)
     random, scale = np.random.default_rng(whole(seed, "seed", 0)), float(event.parts[0].scale)
-    if isinstance(model, CategoricalHMM):
-        means, learned = _of_hidden(model, event, model if start is None else start, scale)
-    else:
+    if chain := isinstance(model, MarkovModel):
         means, learned = _of_chain(model, event, scale)
-    found = [learned(invented(people * means, scale, random)) for _ in range(times)]
-    deviations = np.asarray(np.std(found, axis=0, ddof=1))
-    if not isinstance(model, CategoricalHMM):
+    else:
+        means, learned = _of_hidden(model, event, model if start is None else start, scale)
+    tables = [invented(people * means, scale, random) for _ in range(times)]
+    deviations = np.asarray(np.std([learned(table) for table in tables], axis=0, ddof=1))
+    if chain:
         return deviations
     n, v = model.parameters.emission.shape
     initial, moves, seen = np.split(deviations, [n, n + n * n])
@@ -103,7 +95,7 @@ def _visits(model: MarkovModel, length: int) -> FloatArray:
     return total
 
 
-def _of_hidden(model: CategoricalHMM, event: LearningEvent, start: CategoricalHMM, scale: float) -> Fit:
+def _of_hidden(model: Any, event: LearningEvent, start: Any, scale: float) -> Fit:
     name, fitted, positions = event.parts[0].name, model.parameters, event.max_length
     begin = fitted if start is model else public_starts(start, 1)[0]
     if name == "counts of known states":
@@ -116,9 +108,9 @@ def _of_hidden(model: CategoricalHMM, event: LearningEvent, start: CategoricalHM
     if len(event.parts) != 1 or not words:
         raise InvalidInput("event", name, "that of words, or of known states")
     public = "" if start is model else "".join(letter for letter in "ste" if letter not in start.init_params)
-    given = begin, public, model.params, int(order), scale, N_ITER, TOL
+    climb = begin, public, model.params, int(order), scale, N_ITER, TOL
     means = (positions - int(order) + 1) * chances(fitted, int(order))
-    return means, lambda values: _flat(likeliest(values, *given).parameters)
+    return means, lambda values: _flat(likeliest(values, *climb).parameters)
 
 
 def _flat(parameters: Parameters) -> FloatArray:
