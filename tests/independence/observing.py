@@ -19,6 +19,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+# They hold what draws, for invented people: loaded before a test puts something in its place.
+import dphmm.choose.planning
+import dphmm.choose.simulated  # noqa: F401
 from dphmm.accounting.ledger import Ledger
 from dphmm.errors import DphmmError
 from dphmm.samplers.entropy import ReplayBits

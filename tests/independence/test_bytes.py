@@ -253,8 +253,8 @@ class TestTheChecksCanFail:
             import sys
 
             frame = sys._getframe(1)
-            drifted = [("drift", str(frame.f_locals["batch"].report.drifted))] if "batch" in frame.f_locals else []
-            truly(self, [*rows, *drifted])
+            ended = [frame.f_locals["done"].batch] if "done" in frame.f_locals else []
+            truly(self, [*rows, *(("drift", str(batch.report.drifted)) for batch in ended)])
 
         monkeypatch.setattr(Console, "say", say)
         runs = []

@@ -541,7 +541,8 @@ def taken_of(case, data, folder, bins):
         published = None if times is None else times[visit.rows].tolist()
         found[visit.user] = [visit.steps.tolist(), states[visit.rows].tolist(), published]
     for gap, hold in ((None, 0), (None, 2)):
-        sequences, owners, _ = stepped.sequences(states, gap=gap, hold=hold)
+        cut = stepped.sequences(states, gap=gap, hold=hold)
+        sequences, owners = cut.sequences, cut.owners
         for sequence, owner in zip(sequences, owners.tolist(), strict=True):
             found[rows.users[owner]].append((hold, sequence.tolist()))
     if rows.time is not None and rows.lat is not None:
