@@ -7,6 +7,7 @@ type is named as that, in one line.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from operator import attrgetter
 
 import numpy as np
 import pandas as pd
@@ -332,14 +333,20 @@ def test_projected_points_are_brought_to_degrees_and_the_frame_stays():
     assert table.equals(before) and table.crs == before.crs
 
 
+LISTED = ["release_many", "reconstruction.smooth", "reconstruction.population"]
+
+
 @pytest.mark.parametrize("given", [[1, 2], None, "rows.parquet", 7, {"user": ["a"]}], ids=repr)
-@pytest.mark.parametrize("call", ["release_many", "fit", "smooth", "population", "split_people"])
+@pytest.mark.parametrize(
+    "call",
+    ["release_many", "storage.fit", "reconstruction.smooth", "reconstruction.population", "storage.split_people"],
+)
 def test_what_is_no_table_is_named(call, given):
-    others = {"fit": (GRID,), "split_people": (0.5,)}.get(call, WORLD)
+    others = {"storage.fit": (GRID,), "storage.split_people": (0.5,)}.get(call, WORLD)
     with pytest.raises(
         InvalidInput, match=r"^table: got (list|NoneType|str|int|dict); expected a pandas, polars"
     ) as said:
-        getattr(dphmm, call)(given, *others)
+        attrgetter(call)(dphmm)(given, *others)
     assert "\n" not in str(said.value)
 
 
@@ -353,11 +360,11 @@ def test_what_is_no_table_is_named(call, given):
     ],
     ids=["grid", "path", "policy", "space"],
 )
-@pytest.mark.parametrize("call", ["release_many", "smooth", "population"])
+@pytest.mark.parametrize("call", LISTED)
 def test_a_wrong_argument_is_named_by_its_type(call, world, field):
     table = people() if call == "release_many" else RELEASED
     with pytest.raises(InvalidInput, match=f"^{field}; expected a "):
-        getattr(dphmm, call)(table, *world)
+        attrgetter(call)(dphmm)(table, *world)
 
 
 def spelt():

@@ -23,6 +23,9 @@ DATA = {
     "dphmm/report/templates/page.html",
     "dphmm/report/templates/words.html",
     "dphmm/report/templates/page.js",
+    "dphmm/studio/page/studio.css",
+    "dphmm/studio/page/studio.html",
+    "dphmm/studio/page/studio.js",
     "dphmm/statement/privacy-statement.schema.json",
 }
 #: Nothing of the checkout or of the tests reaches the fresh environment.

@@ -203,7 +203,7 @@ def long_table(place, rows=1_000_000):
     table = pa.table({"user": users, "step": np.arange(rows) // 1000, "lat": np.full(rows, 50.0), "lon": np.ones(rows)})
     place.write("x.parquet", spoiled.parquet(table))
     script = (
-        "import resource, sys; from dphmm import load_trajectories; import pyarrow.parquet\n"
+        "import resource, sys; from dphmm.storage import load_trajectories; import pyarrow.parquet\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "before = peak(); loaded = load_trajectories(sys.argv[1]); print(len(loaded.trajectories), peak() - before)"
     )

@@ -149,6 +149,11 @@ def _policies() -> list[bytes]:
     return [_made(lambda path, k=k: dphmm.storage.save_policy(k, path, model=model), ".json") for k in kinds]
 
 
+def _setting() -> bytes:
+    setting, complete = {"constraint": "delta=0.1", "start": "at"}, dphmm.policy.complete(4)
+    return _made(lambda path: dphmm.storage.save_policy(complete, path, model=chain(), setting=setting), ".json")
+
+
 @cache
 def _plans() -> list[bytes]:
     model, complete = chain(), dphmm.policy.complete(4)
@@ -390,6 +395,9 @@ READERS: dict[str, Reader] = {
         _MORE_JSON,
         covers="load_policy",
     ),
+    "setting of a policy": Reader(
+        dphmm.storage.load_setting, ".json", lambda: [*_policies()[:2], _setting()], _MORE_JSON, covers="load_setting"
+    ),
     "policy and its space": Reader(
         lambda path: dphmm.storage.load_policy_space(path, chain().space),
         ".json",
@@ -552,6 +560,14 @@ READERS: dict[str, Reader] = {
         covers="intervals",
     ),
     "xes": Reader(IMPORTERS["xes"], ".xes", lambda: [_LOG], (bytes_anywhere, quoted_cells), True, covers="xes"),
+    "events": Reader(
+        lambda path: IMPORTERS["events"](path, case_names="kept", length=3),
+        ".xes",
+        lambda: [_LOG],
+        (bytes_anywhere, quoted_cells),
+        True,
+        covers="events",
+    ),
     "kml": Reader(
         lambda path: IMPORTERS["kml"](path, user_name="a"),
         ".kml",

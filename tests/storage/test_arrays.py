@@ -63,8 +63,8 @@ def test_changed_contents_name_both_hashes(path):
 
 
 def test_newer_format_is_refused_whatever_else_it_holds(path):
-    rewritten(path, lambda c: (c.clear(), c.update({"format.npy": npy(5)})), rehash=False)
-    assert "model format 5; expected at most 4: upgrade dphmm" in refusal(path)
+    rewritten(path, lambda c: (c.clear(), c.update({"format.npy": npy(6)})), rehash=False)
+    assert "model format 6; expected at most 5: upgrade dphmm" in refusal(path)
 
 
 @pytest.mark.parametrize("number", [0, -1, 1.0, [1, 1], True])
