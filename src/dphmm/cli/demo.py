@@ -42,7 +42,7 @@ MAX_SPEED = "20km/h"
 #: Invented people that schedules are tried on, and those of other totals: what they would give is told less exactly.
 INVENTED, INVENTED_FOR_OTHERS = 100, 25
 #: What the demo writes; demo.json comes first and marks the folder as one that --force may clear.
-FILES = ("demo.json", "people.parquet", "ledger.db", "out", "out.owner", "report.html")
+FILES = ("demo.json", "people.parquet", "ledger.db", "ledger.db.commands.lock", "out", "out.owner", "report.html")
 MARKER = FILES[0]
 _DAY = 86_400
 

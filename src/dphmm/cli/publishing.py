@@ -82,7 +82,7 @@ def check_ledger(given: Mapping[str, Any]) -> None:
     A dry run needs no output.
     """
     if given["about"] is not None:
-        if not given["dry_run"] and (given.get("states") is None or given.get("epsilon") is None):
+        if not given["dry_run"] and not (isinstance(given.get("states"), int) and given.get("epsilon")):
             raise InvalidInput("--about", given["about"], "--dry-run with it")
         whole(given["about"], "--about", 1)
     if given["output"] is None and not given["dry_run"]:
@@ -173,7 +173,7 @@ def tell_fit(
 def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """The public settings of a command; the number of people is one where it decides the length of words."""
     told = {name: value for name, value in given.items() if name not in _NOT_ASKED and value is not None}
-    hidden = given.get("states") is not None and given.get("about") is not None
+    hidden = isinstance(given.get("states"), int) and given.get("about") is not None
     return {**told, "about": given["about"]} if hidden else told
 
 
