@@ -9,17 +9,28 @@
 - `attack`, `Adversary`, `exposure`, `LocalHulls`: what adversaries make of releases; the first needs the truth
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dphmm.audit.attacks import Adversary, AttackReport, LocalHulls, attack, exposure
+# Modules have the names of two functions.
 from dphmm.audit.black_box import BlackBoxVerdict, black_box, is_on_lattice, sample_plan
-from dphmm.audit.check import CheckedRelease, check_release
-from dphmm.audit.release_tables import check_release_table
-from dphmm.audit.sequences import SequenceVerdict, sequence_loss
 from dphmm.audit.verify import Verdict, verify, verify_steps
 
 if TYPE_CHECKING:
-    from dphmm.audit.reading import read as read
+    from dphmm.audit.attacks import Adversary, AttackReport, LocalHulls, attack, exposure
+    from dphmm.audit.check import CheckedRelease, check_release
+    from dphmm.audit.reading import read
+    from dphmm.audit.release_tables import check_release_table
+    from dphmm.audit.sequences import SequenceVerdict, sequence_loss
+
+#: A release opens its file again, and needs none of these.
+_HOMES = {
+    **dict.fromkeys(("Adversary", "AttackReport", "LocalHulls", "attack", "exposure"), "dphmm.audit.attacks"),
+    **dict.fromkeys(("CheckedRelease", "check_release"), "dphmm.audit.check"),
+    "check_release_table": "dphmm.audit.release_tables",
+    "read": "dphmm.audit.reading",
+    **dict.fromkeys(("SequenceVerdict", "sequence_loss"), "dphmm.audit.sequences"),
+}
 
 __all__ = [
     "Adversary",
@@ -44,9 +55,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Tables are read by a library that the checks of plans do not need.
-    if name != "read":
+    if name not in _HOMES:
         raise AttributeError(f"module 'dphmm.audit' has no attribute {name!r}")
-    from dphmm.audit.reading import read
-
-    return globals().setdefault(name, read)
+    return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
