@@ -18,7 +18,6 @@ from commands import set_in
 MOST = 143
 COUNTED = """
 import sys
-from commands import set_in
 from dphmm.cli import main
 try:
     main()
