@@ -31,14 +31,14 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 63_609,
-    "code lines of tests": 81_539,
+    "code lines": 63_615,
+    "code lines of tests": 81_579,
     "words of docs": 120_359,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
     "imports in functions": 0,
-    "keys of release.toml": 120,
+    "keys of release.toml": 110,
     "functions with many parameters": 29,
     "docstrings that begin with a clause, %": 21,
     "names that say nothing": 1_379,
@@ -77,8 +77,9 @@ def commands(command, words=()):
         yield words, [max(one.opts, key=len).lstrip("-") for one in command.params if isinstance(one, click.Option)]
 
 options = dict(commands(app))
-from dphmm.cli.pipeline import SETTING, STAGES
-keys = {f"[setting] {option}" for option in SETTING} | {
+from dphmm.cli.pipeline import STAGES
+from dphmm.session.options import PLAN_CHOICES
+keys = {f"[setting] {option}" for option in PLAN_CHOICES} | {
     f"[{name}] {option}"
     for name, stage in STAGES.items()
     for words, taken in options.items()
