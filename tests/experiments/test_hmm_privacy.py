@@ -244,10 +244,10 @@ def test_the_real_files_are_read_whole(data_folder):
 
 @pytest.mark.slow
 def test_it_runs_from_data_to_its_page(tmp_path, monkeypatch, capsys):
-    """With one epsilon, one figure, and synthetic sequences in place of the real ones."""
+    """With two epsilons, one figure, and synthetic sequences in place of the real ones."""
     first = replace(hmm_privacy.EXPERIMENT, figures=hmm_privacy.EXPERIMENT.figures[:1])
     monkeypatch.setattr(hmm_privacy, "EXPERIMENT", first)
-    monkeypatch.setattr(hmm_privacy, "_FEW", ("1",))
+    monkeypatch.setattr(hmm_privacy, "_FEW", ("1", "2"))
     monkeypatch.setattr(hmm_privacy, "_FEW_REAL", ("1",))
     data, folder = tmp_path / "data", tmp_path / "out"
     data.mkdir()
