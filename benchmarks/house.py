@@ -31,9 +31,9 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 63_616,
-    "code lines of tests": 81_581,
-    "words of docs": 120_359,
+    "code lines": 63_643,
+    "code lines of tests": 81_601,
+    "words of docs": 120_362,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

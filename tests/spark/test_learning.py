@@ -39,7 +39,8 @@ def in_process(rows, **options):
     [
         {"epsilon": 1, "max_length": 4},
         {"epsilon": "0.3", "max_length": 3, "max_sequences": 2, "neighbours": "replace", "initial": "first"},
-        {"epsilon": 2, "max_length": 9, "mask": np.eye(N) + np.eye(N, k=1), "initial": "uniform", "smoothing": 0.5},
+        {"epsilon": 2, "max_length": 9, "mask": np.eye(N) + np.eye(N, k=1), "initial": "uniform"},
+        {"epsilon": 1, "max_length": 4, "slots": dphmm.markov.Slots.parse("1,2+")},
     ],
 )
 def test_under_the_same_words_it_is_the_fit_of_one_process(spark, options):

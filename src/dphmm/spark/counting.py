@@ -38,6 +38,7 @@ from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
+    from dphmm.markov.slots import Slots
     from dphmm.states.space import StateSpace
 
 _ROLES = ("user", "step", "state", "t", "lat", "lon")
@@ -104,11 +105,20 @@ def checked_shortest(shortest: int) -> int:
     return int(shortest)
 
 
-def counted(frame: Any, roles: Roles, space: StateSpace, caps: Caps, shortest: int, spelling: str) -> TransitionCounts:
+def counted(
+    frame: Any,
+    roles: Roles,
+    space: StateSpace,
+    caps: Caps,
+    shortest: int,
+    spelling: str,
+    slots: Slots | None = None,
+    seconds: int | None = None,
+) -> TransitionCounts:
     """The counts of checked public options: one job, and a second one where an owner has very many rows."""
-    task = CountRows(space.n_states, caps, shortest, roles.states(space), by_step=False)
+    task = CountRows(space.n_states, caps, shortest, roles.states(space), False, slots, seconds)
     keys, totals = key_totals(roles.columns(frame), task, spelling)
-    return counts_of_keys(keys, totals, space.n_states, caps)
+    return counts_of_keys(keys, totals, space.n_states, caps, slots)
 
 
 def key_totals(columns: Any, task: CountRows | CountRecords, spelling: str) -> tuple[IntArray, IntArray]:

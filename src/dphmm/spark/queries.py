@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
     from dphmm.dependent._question import QueryResult
     from dphmm.markov.model import MarkovModel
+    from dphmm.markov.slots import Slots
     from dphmm.states.space import StateSpace
     from dphmm.storage import cells
 
@@ -250,6 +251,7 @@ def fit_private(
     bits: Bits | None = None,
     step: int | None = None,
     source: str | None = None,
+    slots: Slots | None = None,
 ) -> tuple[MarkovModel, LearningEvent]:
     """Fit a Markov model to a Spark frame with pure differential privacy; a record is all rows of one user.
 
@@ -260,6 +262,7 @@ def fit_private(
     event_id : the id of this fit there. The same id gives the stored model, whatever the frame is, and draws nothing.
     epsilon, max_length, neighbours, max_sequences, mask, initial, bits, step, source : as in
         `dphmm.markov.private.fit_chain`. Where it begins at first states, sequences of one row count too.
+    slots : as there; where they go by the clock, steps are numbers of time bins since 1970.
 
     Under the same words it is the model that `dphmm.MarkovModel.fit_private` learns from the same sequences. Public
     options are checked, and caps of the ledger kept, before any job starts; no transaction is open while a job runs.
@@ -286,13 +289,14 @@ def fit_private(
         space=space,
         step=step,
         source=source,
+        slots=slots,
     )
     roles, shortest = Roles.of(frame, space, columns), 1 if beginning(initial, step)[0] == "first" else 2
     model = fit_counts_once(
         ledger,
         event_id,
         planned,
-        lambda: counted(frame, roles, space, caps, shortest, ledger.spelling),
+        lambda: counted(frame, roles, space, caps, shortest, ledger.spelling, planned.slots, planned.step),
         {"space": space},
     )
     return model, planned.event

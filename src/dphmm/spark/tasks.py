@@ -40,6 +40,7 @@ from dphmm.dependent._records import states_of_places
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import UNSORTED, KeyTotals, RowCounter, Rows, SortedRows
+from dphmm.markov.slots import Slots
 from dphmm.storage.cells import places_of
 from dphmm.storage.columns import EARLIEST, LATEST, as_text
 from dphmm.storage.private_tables import Members
@@ -299,10 +300,12 @@ class CountRows(CountOwners):
     shortest: int
     states: States
     by_step: bool
+    slots: Slots | None = None
+    seconds: int | None = None
 
     def counter(self) -> RowCounter:
         """One of transitions."""
-        return RowCounter(self.n_states, self.caps, self.shortest)
+        return RowCounter(self.n_states, self.caps, self.shortest, self.slots, self.seconds)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from dphmm.markov.private import count_transitions, fit_chain, fit_counts, trans
 from dphmm.markov.private.planned import PlannedFit
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import KeyTotals, RowCounter, counts_of_keys
+from dphmm.markov.slots import Slots
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.states.trajectory import Trajectories
 from plain_rows import N, in_order, rows_of, same, sequences_of
@@ -193,9 +194,9 @@ def test_totals_that_are_added_in_parts_are_exact(monkeypatch, n_keys, held):
         assert (np.diff(keys) > 0).all()
 
 
-def counted(rows, caps, shortest=2, parts=()):
+def counted(rows, caps, shortest=2, parts=(), slots=None, seconds=None):
     """The counts of sorted rows that come in parts which end at these places."""
-    counter = RowCounter(N, caps, shortest)
+    counter = RowCounter(N, caps, shortest, slots, seconds)
     table = np.array(sorted(rows, key=lambda row: row[:2]), dtype=np.int64).reshape(-1, 3)
     last = None
     for part in np.split(table, sorted(parts)):
@@ -203,7 +204,27 @@ def counted(rows, caps, shortest=2, parts=()):
         before = np.concatenate([[-1 if last is None else last], owner[:-1]])[: len(owner)]
         counter.add(owner != before, part[:, 1], part[:, 2])
         last = owner[-1] if len(owner) else last
-    return counts_of_keys(*counter.found(), N, caps)
+    return counts_of_keys(*counter.found(), N, caps, slots)
+
+
+@seeds(6)
+@pytest.mark.parametrize("rule", ["1,2+", "6h/2h"])
+def test_a_move_of_sorted_rows_is_in_the_slot_of_the_step_that_it_leaves(seed, rule):
+    slots, later = Slots.parse(rule), 24 * 19_000
+    rows = [(owner, step + later, state) for owner, step, state in rows_of(seed)]
+    expected, one, before = np.zeros((slots.n * N, N), dtype=int), {}, None
+    for owner, step, state in in_order(rows):
+        one.setdefault((owner, step), state)
+    for (owner, step), state in sorted(one.items()):
+        if 0 <= state < N:
+            place, left = (before[2] + 1, before[1]) if before and before[0] == (owner, step - 1) else (0, None)
+            if 0 < place < 3:
+                slot = min(place - 1, 1) if rule == "1,2+" else (step - 1) % 6 // 2
+                expected[slot * N + left, state] += 1
+            before = (owner, step), state, place
+    found = counted(rows, Caps(3, 50), 2, (7, 8, 30), slots, 3600)
+    assert found.transitions.toarray().tolist() == expected.tolist() and found.slots == slots
+    assert found.transitions.sum() == counted(rows, Caps(3, 50)).transitions.sum()
 
 
 @seeds(12)

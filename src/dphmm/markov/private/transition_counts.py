@@ -266,7 +266,8 @@ class SortedRows(ABC):
 class RowCounter(SortedRows):
     """Counts rows (owner, step, state) as `TransitionCounts`, part by part.
 
-    Keys are pairs of states, then states that come first, owners, and rows that are left out.
+    Keys are pairs of states, with ``slots`` of steps of so many ``seconds`` those of each slot, one after another, then
+    states that come first, owners, and rows that are left out.
 
     A sequence is a run of rows of one
     owner at steps that follow each other; a row in no state counts nowhere, and cuts. An owner's first
@@ -274,22 +275,25 @@ class RowCounter(SortedRows):
     ``caps.max_length`` rows.
     """
 
-    def __init__(self, n_states: int, caps: Caps, shortest: int) -> None:
+    def __init__(
+        self, n_states: int, caps: Caps, shortest: int, slots: Slots | None = None, seconds: int | None = None
+    ) -> None:
         # Pairs of states, then states that come first, then owners, then steps and rows that are left out.
-        super().__init__(n_states, n_states**2 + n_states + 2)
-        self._caps, self._shortest = caps, shortest
+        self._pairs = (1 if slots is None else slots.n) * n_states**2
+        super().__init__(n_states, self._pairs + n_states + 2)
+        self._caps, self._shortest, self._slots, self._seconds = caps, shortest, slots, seconds
         # Of the last row that counted: its owner, step, state, place; and how many sequences that owner has.
         self._owner = self._counted_owner = self._step = self._state = self._place = self._sequences = 0
 
     def leave_out(self, rows: int) -> None:
         """These rows count nowhere."""
-        self._totals.add(np.full(rows, self._n**2 + self._n + 1, dtype=np.int64))
+        self._totals.add(np.full(rows, self._pairs + self._n + 1, dtype=np.int64))
 
     def _take(self, rows: Rows) -> None:
         """One row of each step."""
         owner = self._owner + np.cumsum(rows.new_owner)
         self._owner = int(owner[-1]) if len(owner) else self._owner
-        self._totals.add(np.full(int(rows.new_owner.sum()), self._n**2 + self._n, dtype=np.int64))
+        self._totals.add(np.full(int(rows.new_owner.sum()), self._pairs + self._n, dtype=np.int64))
         known = rows.state < self._n
         self.leave_out(int((~known).sum()))
         self._count(owner[known], rows.step[known], rows.state[known])
@@ -312,9 +316,15 @@ class RowCounter(SortedRows):
         kept = (rank <= self._caps.max_sequences) & (place < self._caps.max_length)
         states = np.concatenate([[self._state], state])
         moves = kept & (place > 0)
-        self._totals.add(states[:-1][moves] * self._n + states[1:][moves])
+        leaving = states[:-1][moves]
+        if self._slots is not None:
+            # The step that a move leaves, or its position.
+            left = steps[:-1][moves] if self._slots.by_clock else place[moves]
+            left = self._slots.of_steps(self._slots.within(left, self._seconds), self._seconds)
+            leaving = leaving + self._n * left
+        self._totals.add(leaving * self._n + states[1:][moves])
         begun = enough & (rank <= self._caps.max_sequences)
-        self._totals.add(self._n**2 + (states[1:] if self._shortest == 1 else states[:-1])[begun])
+        self._totals.add(self._pairs + (states[1:] if self._shortest == 1 else states[:-1])[begun])
         self._counted_owner, self._step, self._state = int(owner[-1]), int(step[-1]), int(state[-1])
         self._place, self._sequences = int(place[-1]), int(rank[-1])
 
@@ -336,14 +346,17 @@ def _one_of_each_step(rows: Rows) -> Rows:
     return Rows(new_owner[runs], step[runs], least, latest)
 
 
-def counts_of_keys(keys: IntArray, totals: IntArray, n: int, caps: Caps) -> TransitionCounts:
+def counts_of_keys(
+    keys: IntArray, totals: IntArray, n: int, caps: Caps, slots: Slots | None = None
+) -> TransitionCounts:
     """The counts of added keys (k,) and totals of `RowCounter.found`, in any order."""
-    order = np.argsort(keys)
-    keys, totals = keys[order], totals[order]
-    ends = np.searchsorted(keys, [n * n, n * n + n])
+    order, several = np.argsort(keys), 1 if slots is None else slots.n
+    keys, totals, pairs = keys[order], totals[order], several * n * n
+    ends = np.searchsorted(keys, [pairs, pairs + n])
     starts, rest = np.zeros(n, dtype=np.int64), np.zeros(2, dtype=np.int64)
-    starts[keys[ends[0] : ends[1]] - n * n] = totals[ends[0] : ends[1]]
-    rest[keys[ends[1] :] - n * n - n] = totals[ends[1] :]
-    transitions = transitions_of(keys[: ends[0]], totals[: ends[0]], n)
+    starts[keys[ends[0] : ends[1]] - pairs] = totals[ends[0] : ends[1]]
+    rest[keys[ends[1] :] - pairs - n] = totals[ends[1] :]
+    transitions = transitions_of(keys[: ends[0]], totals[: ends[0]], n, several)
+    public = n, caps.max_length, caps.max_sequences, "owner"
     n_owners, left_out = rest.tolist()
-    return TransitionCounts(n, caps.max_length, caps.max_sequences, "owner", transitions, starts, n_owners, left_out)
+    return TransitionCounts(*public, transitions, starts, n_owners, left_out, slots)
