@@ -79,7 +79,7 @@ ASKED = {
     "svm": (
         "svm points.csv --columns x,y --box 0:10,0:10 --label c --classes no,yes --regularisation 0.1 "
         "--dependence group:2",
-        {"features": ["x", "y"], "box": ((0, 0), (10, 10)), "label": "c", "classes": ("no", "yes"),
+        {"columns": ["x", "y"], "box": ((0, 0), (10, 10)), "label": "c", "classes": ("no", "yes"),
          "regularization": 0.1, "dependence": "group:2"},
     ),
 }  # fmt: skip
@@ -179,7 +179,6 @@ WRONG = {
     "cap": ("degree", {"cap": 0}),
     "label": ("svm", {"label": "x"}),
     "classes": ("svm", {"classes": ["a", "b", "c"]}),
-    "features": ("svm", {"features": "x,zz"}),
     "regularization": ("svm", {"regularization": 0}),
     "kind": ("svm", {"kind": "forest"}),
 }
@@ -190,7 +189,7 @@ PLAIN = {
     "histogram": {"data": "visits.csv", "states": "home,work"},
     "kmeans": {"data": "points.csv", "columns": "x,y", "box": "0:10,0:10", "start": "1,1"},
     "degree": {"data": "edges.csv", "people": 5, "level": "edge", "cap": 3},
-    "svm": {"data": "points.csv", "features": "x,y", "box": "0:10,0:10", "label": "c", "classes": "no,yes"},
+    "svm": {"data": "points.csv", "columns": "x,y", "box": "0:10,0:10", "label": "c", "classes": "no,yes"},
 }
 
 

@@ -254,7 +254,7 @@ class TestRefused:
     def test_of_a_table(self, question, options, expected):
         table = pd.DataFrame(columns=["user", "step", "state"])
         public = {"degree": {"people": 3, "cap": 2}, "histogram": {"states": "h,w"}}.get(
-            question, {"features": "x", "box": "0:1", "label": "c", "classes": "no,yes"}
+            question, {"columns": "x", "box": "0:1", "label": "c", "classes": "no,yes"}
         )
         with pytest.raises(InvalidInput, match=rf"^neighbours: .*{expected}"):
             REGISTERED[question](table, "independent", 1, {**public, **options})
