@@ -81,11 +81,6 @@ def released(
 CHOICES = {"plain": {}, "choices": {"constraint": "delta=0.05", "mechanism": "discrete-knorm", "start": "at"}}
 
 
-def options_of(name: str) -> list[str]:
-    """The same choices on the command line."""
-    return [word for option, value in CHOICES[name].items() for word in (f"--{option}", value)]
-
-
 @pytest.fixture(scope="session")
 def places(
     town: Path, tmp_path_factory: pytest.TempPathFactory, run: Run, release_of: Callable[..., list[str]]
@@ -93,7 +88,8 @@ def places(
     """A folder for each set of choices, with a release of the town's walks, twelve steps from 08:00 on."""
     folders = {name: tmp_path_factory.mktemp(name) for name in CHOICES}
     for name, folder in folders.items():
-        run(*release_of(town, folder), *options_of(name))
+        asked = release_of(town, folder)
+        run(*(commands.set_in(asked, **CHOICES[name]) if CHOICES[name] else asked))
     return folders
 
 
