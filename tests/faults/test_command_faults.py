@@ -106,7 +106,7 @@ def held_by_a_program(place):
 
 FAULTS = [
     fault(
-        128, "kill -9 at random moments of a release, then --resume",
+        128, "kill -9 at random moments of a release, then the same command",
         "the file and the ledger of a release that was never stopped, byte for byte",
         library(lambda place: list(killed_at_random(place, 4)), whole_after(4)),
     ),
