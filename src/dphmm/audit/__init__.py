@@ -17,7 +17,8 @@ from dphmm.audit.black_box import BlackBoxVerdict, black_box, is_on_lattice, sam
 from dphmm.audit.verify import Verdict, verify, verify_steps
 
 if TYPE_CHECKING:
-    from dphmm.audit.attacks import Adversary, AttackReport, LocalHulls, attack, exposure
+    from dphmm.audit.attacks.attack import Adversary, AttackReport, attack
+    from dphmm.audit.attacks.unsafe_hulls import LocalHulls, exposure
     from dphmm.audit.check import CheckedRelease, check_release
     from dphmm.audit.reading import read
     from dphmm.audit.release_tables import check_release_table
