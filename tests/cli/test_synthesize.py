@@ -9,9 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 
+import pandas as pd
 import pytest
 
 import dphmm
+from dphmm.statement.synthetic import SyntheticStatement
+from dphmm.storage.inputs import file_digest
 
 pytestmark = pytest.mark.replayed_words
 
@@ -38,6 +41,29 @@ def test_a_table_and_the_statement_about_it(run, model, tmp_path):
     assert "--force" in again.stderr
     run("synthesize", model, "--people", 3, "--steps", 4, "--seed", 1, "-o", out, "--force")
     assert out.read_bytes() == before
+
+
+def test_a_learned_model_tells_what_the_answers_tell(run, tmp_path):
+    """Of the folder of a release the model that was learned with it is drawn from, and the statement names the table."""
+    setup = dphmm.Setup.labels(["a", "b"], moves=[[8, 2], [5, 5]])
+    table = pd.DataFrame({"user": ["u"] * 4 + ["v"] * 4, "step": [1, 2, 3, 4] * 2, "state": list("aabbabab")})
+    folder, draw = tmp_path / "out", ("--people", 30, "--steps", 3)
+    released = setup.plan(2, per=4, epsilon=1, people=20, progress=False).release(table, folder, progress=False)
+    plain = released.model
+    run("synthesize", folder, *draw, "-o", tmp_path / "public.csv")
+    assert json.loads((tmp_path / "public.csv.privacy.json").read_text())["model"] == plain.digest
+    digest = file_digest(released.folder.table)
+    found = {"family": "tilt", "iterations": 3, "gain": 2.0, "error": 1.0, "people": 12, "reason": ""}
+    for name, plan, private in (("known", {"method": "geometry"}, True), ("given", {"method": "given"}, "unknown")):
+        origin = {"method": "released answers", **found, "plan": plan, "plan_model": plain.digest, "released": [digest]}
+        learned = dphmm.MarkovModel([0, 1], [[0, 1], [1, 0]], space=plain.space, start="at", provenance=origin)
+        dphmm.storage.save_model(learned, folder / "learned.npz")
+        released.folder.keep(["learned.npz"])
+        run("synthesize", folder, *draw, "-o", tmp_path / f"{name}.csv")
+        sentence = SyntheticStatement.of(learned, 30, 3).sentence()
+        told = json.loads((tmp_path / f"{name}.csv.privacy.json").read_text())
+        assert told["answers"] == [digest] and told["model"] == learned.digest and told["private"] == private
+        assert ("what these answers tell" in sentence) == (private is True)
 
 
 def test_totals_of_a_file_are_kept(run, model, tmp_path):

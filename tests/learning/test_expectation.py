@@ -47,11 +47,13 @@ def brute(base, matrices, one):
     return expected_moves(initial, matrices, base.jump.rate, base.jump.into, slots, likely)
 
 
-@pytest.mark.parametrize("phase", [0, 1, 3])
-def test_expected_moves_are_sums_over_all_paths(phase):
+@pytest.mark.parametrize("phases", [(0, 4, 0), (3, 7, 3), (0, 1, 3)])
+def test_expected_moves_are_sums_over_all_paths(phases):
+    """Of people who begin at one time of day, and of those who do not."""
     base, matrices, chain = world()
     prior = np.array([0.2, 0.5, 0.3])
-    people = [person(0, 4, phase, 1, silent=[1]), person(1, 3, phase + 4, 2), person(2, 2, phase, 3, prior)]
+    one, two, three = phases
+    people = [person(0, 4, one, 1, silent=[1]), person(1, 3, two, 2), person(2, 2, three, 3, prior)]
     got = Sample(base, HALVES, people, 3).expected(chain)
     want = [brute(base, matrices, one) for one in people]
     stored = matrices[0] > 0

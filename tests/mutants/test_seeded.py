@@ -32,7 +32,7 @@ DEFAULT = "not long and not slow"
 FAMILIES = {
     "A": 7,
     "B": 18,
-    "C": 55,
+    "C": 59,
     "D": 27,
     "E": 16,
     "F": 36,

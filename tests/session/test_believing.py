@@ -48,10 +48,10 @@ def dense(model, law):
     return (1 - DOUBT) * own + DOUBT * into
 
 
-def brute(model, law, session, rows):
-    """The law of the secrets at each answered step, and the likelihood: every latent path of every step."""
+def brute(model, law, session, rows, more=0):
+    """The law of the secrets at each answered step, and the last of ``more``; the likelihood: every latent path."""
     secrets = np.arange(N) if model.secrets is None else model.secrets
-    matrix, last = dense(model, law), int(rows.t[-1])
+    matrix, last = dense(model, law), int(rows.t[-1]) + more
     told = {int(t): likelihoods(session, row) for row, t in enumerate(rows.t.tolist())}
     found, total = np.zeros((last + 1, N)), 0.0
     for path in itertools.product(range(model.n_states), repeat=last):
@@ -61,9 +61,9 @@ def brute(model, law, session, rows):
         for t, likely in told.items():
             chance *= likely[secrets[path[t - 1]]]
         total += chance
-        for t in told:
+        for t in {*told, last}:
             found[t, secrets[path[t - 1]]] += chance
-    return found[rows.t] / total, total
+    return found[[*rows.t, *[last] * (more > 0)]] / total, total
 
 
 def likelihoods(session, row):
@@ -101,6 +101,11 @@ def test_readings_are_sums_over_all_paths_of_the_belief_model(name, gaps, kind, 
     want, _ = brute(model, public_base(setting.model), session, rows)
     got = reader(setting, model).smooth(rows, marginals=True)
     assert np.allclose(got.marginals, want, rtol=0, atol=1e-12)
+    # A session that goes on knows the same of its last step, and of the next what its moves make of it.
+    assert session.estimate("state", model).probability == pytest.approx(want[-1].max(), abs=1e-12)
+    session.skip()
+    ahead = brute(model, public_base(setting.model), session, rows, 1)[0][-1]
+    assert session.estimate("state", model).probability == pytest.approx(ahead.max(), abs=1e-12)
     # What the plan model holds impossible has a part of the belief.
     support = Smoother(setting).smooth(rows, marginals=True).marginals > 0
     assert (want[~support] > 0).all() and (~support).any() == (name == "at")

@@ -16,7 +16,9 @@ from dphmm.decoding import published_of
 from dphmm.errors import InvalidInput
 from dphmm.policy import complete, from_edges
 from dphmm.samplers.entropy import ReplayBits
+from dphmm.session.believing import DOUBT
 from dphmm.session.odds import path_loss
+from dphmm.session.own_places import public_base
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Smoother
 from dphmm.storage.released import released_rows
@@ -71,11 +73,11 @@ def likelihoods(ledger, spaces, policy):
     return found
 
 
-def weights(seen, last):
+def weights(seen, last, start=START, matrix=MATRIX):
     """Of every path up to a step the joint probability with all that was answered, up to a constant."""
     found = {}
     for path in itertools.product(range(4), repeat=last):
-        p = START[path[0]] * math.prod(MATRIX[a, b] for a, b in itertools.pairwise(path))
+        p = start[path[0]] * math.prod(matrix[a, b] for a, b in itertools.pairwise(path))
         found[path] = p * math.prod(seen[step + 1][state] for step, state in enumerate(path))
     return found
 
@@ -98,6 +100,13 @@ def test_a_joint_belief_is_a_sum_over_all_paths(policy):
     assert whole.probability == pytest.approx(marginal(weights(seen, 4), 4), rel=1e-9)
     later = dphmm.session.joint_belief(ledger, "a", model(spaces["what"]), POLICIES[policy], spaces, t=6)
     assert later.probability == pytest.approx(whole.probability @ MATRIX @ MATRIX, rel=1e-9)
+    # Another model reads the same answers, and moves with a jump beside its own moves.
+    other = dphmm.MarkovModel(START[::-1].copy(), MATRIX[::-1, ::-1].copy(), start="at")
+    dense = (1 - DOUBT) * other.matrix.toarray() + DOUBT * public_base(model(None))
+    told = model(spaces["what"]), POLICIES[policy], spaces
+    for last in range(1, 5):
+        belief = dphmm.session.joint_belief(ledger, "a", *told, t=last, believe=other)
+        assert belief.probability == pytest.approx(marginal(weights(seen, last, START[::-1], dense), last), rel=1e-9)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import dphmm
 from dphmm.errors import InvalidInput
 
 pytestmark = pytest.mark.replayed_words
+LEARNED_OF = ("released.csv", "learned.npz")
 SETUP = dphmm.Setup.labels(["a", "b", "c"], moves=[[8, 1, 1], [2, 7, 1], [4, 4, 2]])
 
 
@@ -74,6 +76,56 @@ def test_every_reader_takes_another_model_and_says_so(out):
     pages = [released.read_report(believe=model, progress=False) for model in (None, released.model, belief)]
     assert [any("belief model" in note for note in page.notes) for page in pages] == [False, False, True]
     assert [plan.hash for plan in pages[0].plans] == [plan.hash for plan in pages[2].plans]
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory):
+    """Forty people who go round, which the model does not know; and a release of another truth with their ledger."""
+    folder = tmp_path_factory.mktemp("crowd")
+    users, steps = np.repeat([f"p{number:02d}" for number in range(40)], 16), np.tile(np.arange(1, 17), 40)
+    first = np.repeat(np.arange(40) % 3, 16)
+    plan = SETUP.plan(8, per=4, epsilon=2, people=20, progress=False)
+    for name, truth in (("out", first + steps), ("other", first * steps)):
+        table = pd.DataFrame({"user": users, "step": steps, "state": np.array(list("abc"))[truth % 3]})
+        bits = dphmm.ReplayBits(3)
+        plan.release(table, folder / name, ledger=folder / "ledger.db", bits=bits, check=False, progress=False)
+    return folder
+
+
+def test_readers_take_the_model_that_the_release_learned(crowd):
+    """It is nearer by the likelihoods of those left out, is named by the index, and is set aside by naming another."""
+    released = dphmm.open(crowd / "out")
+    learned = released.learned
+    assert learned.family in ("tilt", "mix") and learned.gain > learned.error and not learned.reason
+    assert learned.people == 40 and released.folder.others() == []
+    plain, own = (released.estimates(believe=model, progress=False) for model in (released.model, learned.model))
+    assert released.estimates(progress=False).equals(own) and not plain.equals(own)
+    assert own.probability.mean() > plain.probability.mean()
+    pages = [released.read_report(believe=model, progress=False) for model in (None, released.model)]
+    assert [any("released answers of 40 people" in note for note in page.notes) for page in pages] == [True, False]
+    again = released.learn(progress=False)
+    assert again.model.digest == learned.model.digest and again.document() == learned.document()
+
+
+def test_what_is_learned_hangs_on_the_released_file_alone(crowd):
+    """Another truth, whose answers are those in the ledger: the same table, and the same learned model, to the byte."""
+    files = [[(crowd / folder / name).read_bytes() for folder in ("out", "other")] for name in LEARNED_OF]
+    assert all(one == other for one, other in files)
+
+
+def test_a_model_that_was_learned_from_another_table_is_not_read_with(crowd, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(crowd / "out", folder)
+    lines = (folder / "released.csv").read_text().splitlines(keepends=True)
+    (folder / "released.csv").write_text("".join(lines[:-1]))
+    found = dphmm.open(folder).learned
+    assert found.family == "public" and "learned from its table" in found.reason
+
+
+def test_few_people_leave_no_learned_model(out):
+    released = dphmm.open(out)
+    assert not (out / "learned.npz").exists() and released.learned.model is released.model
+    assert "at least 10" in released.learn(keep=True, progress=False).reason and released.folder.others() == []
 
 
 def test_page_and_repr_say_the_same(out):

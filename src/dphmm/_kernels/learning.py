@@ -1,7 +1,7 @@
 """The E-step of learning: expected moves of many people side by side, each move in a slot of its own matrix.
 
-Numbers of n people at N states are one array (N, n). All of a group are in one slot at a time. Sums are made in one
-order: people in runs of `BESIDE`, steps from the last. So equal observations give equal bytes.
+Numbers of n people at N states are one array (N, n). Sums are made in one order: people in runs of `BESIDE` where all
+are in one slot, which is fastest, else one by one; steps from the last. So equal observations give equal bytes.
 """
 
 from __future__ import annotations
@@ -34,26 +34,40 @@ class Moves(NamedTuple):
 
 
 @kernel
+def _slot(slots: IntArray) -> int:
+    """The slot that all (n,) are in; -1 of several."""
+    for k in range(1, len(slots)):
+        if slots[k] != slots[0]:
+            return -1
+    return int(slots[0])
+
+
+@kernel
 def forward(
     moves: Moves, slots: IntArray, table: FloatArray, which: IntArray, alpha: FloatArray, sums: FloatArray
 ) -> None:
     """Filter T steps of a group: ``alpha`` (T, N, n), whose first row is the belief before step 1, and is overwritten.
 
-    ``slots`` (T - 1,): of the move from each step. ``table`` (V, N): likelihoods, its last row ones; ``which`` (T, n):
+    ``slots`` (T - 1, n): of each one's move from each step. ``table`` (V, N): likelihoods, its last row ones; ``which`` (T, n):
     the row of each step. ``sums`` (T, n): by what each belief was divided; their logs add up to the log-likelihood.
     """
     steps, n_states, n = alpha.shape
     for t in range(steps):
         now = alpha[t]
         if t > 0:
-            before, data = alpha[t - 1], moves.ahead[slots[t - 1]]
+            before, own, slot = alpha[t - 1], slots[t - 1], _slot(slots[t - 1])
             for j in range(n_states):
                 row = now[j]
                 row[:] = 0.0
                 for e in range(moves.column_indptr[j], moves.column_indptr[j + 1]):
-                    chance, come = data[moves.column[e]], before[moves.column_indices[e]]
-                    for k in range(n):
-                        row[k] += chance * come[k]
+                    come = before[moves.column_indices[e]]
+                    if slot >= 0:
+                        chance = moves.ahead[slot, moves.column[e]]
+                        for k in range(n):
+                            row[k] += chance * come[k]
+                    else:
+                        for k in range(n):
+                            row[k] += moves.ahead[own[k], moves.column[e]] * come[k]
                 for k in range(n):
                     row[k] = moves.stays * row[k] + moves.share[j]
         total = sums[t]
@@ -104,12 +118,19 @@ def backward(
         if t == 0:
             starts += alpha[0]
             return
-        data, gathered = moves.ahead[slots[t - 1]], counts[slots[t - 1]]
+        own, slot = slots[t - 1], _slot(slots[t - 1])
         for i in range(n_states):
             before, message = alpha[t - 1, i], later[i]
             message[:] = 0.0
             for e in range(moves.indptr[i], moves.indptr[i + 1]):
-                chance, come = data[e], gain[moves.indices[e]]
+                come = gain[moves.indices[e]]
+                if slot < 0:
+                    for k in range(n):
+                        chance = moves.ahead[own[k], e]
+                        counts[own[k], e] += chance * moves.stays * (before[k] * come[k])
+                        message[k] += chance * come[k]
+                    continue
+                chance = moves.ahead[slot, e]
                 sums_beside[:] = 0.0
                 whole = n // BESIDE * BESIDE
                 for first in range(0, whole, BESIDE):
@@ -120,7 +141,7 @@ def backward(
                 total = 0.0
                 for k in range(BESIDE):
                     total += sums_beside[k]
-                gathered[e] += chance * moves.stays * total
+                counts[slot, e] += chance * moves.stays * total
                 for k in range(n):
                     message[k] += chance * come[k]
             for k in range(n):

@@ -115,7 +115,7 @@ STAGES: Mapping[str, Stage] = {
         ("read", "--estimates"), (("", RELEASED),), (ESTIMATES,), takes=("own-places", "path", "marginals", "user")
     ),
     "population": Stage(("read",), (("", RELEASED),), (POPULATION,), takes=("by", "per", "zone")),
-    "synthesize": Stage(("synthesize",), (("", MODEL),), (SYNTHETIC,), takes=("people", "steps", "begin")),
+    "synthesize": Stage(("synthesize",), (("", RELEASED),), (SYNTHETIC,), takes=("people", "steps", "begin")),
     "report": Stage(("report",), (("", RELEASED),), (REPORT,), takes=("backdrop", "title")),
 }  # fmt: skip
 _NEEDED = ("data", "policy", "release")

@@ -82,8 +82,7 @@ _OPTIONS = {
 @click.option(
     "--believe",
     metavar="FILE",
-    help="A model to read the answers with; plans stay those of the release. learned: the one that OUT holds; alone it "
-    "is learned, from all answers.",
+    help="A model to read the answers with  [default: the one learned from them]; learned, alone: learn it anew.",
 )
 @click.option("--path", is_flag=True, help="Add the state of every row on the single likeliest path (Viterbi).")
 @click.option("--marginals", is_flag=True, help="Add the probability of every state to every row (Parquet only).")
@@ -202,35 +201,12 @@ def _learned(
         raise InvalidInput("-o", str(path), "a name ending in .npz")
     new_output(path, [one.folder.table for one in (released, *beside)], given["force"] or given["output"] is None)
     with console.progress("learn") as progress:
-        found = released.learn(beside=beside, progress=progress or False)
-    document: dict[str, Any] = {
-        "family": found.family,
-        "iterations": found.iterations,
-        "people": found.people,
-        "gain": found.gain,
-        "error": found.error,
-        "reason": found.reason or None,
-        "meaning": PUBLIC,
-        "output": None,
-    }
-    if found.reason:
-        console.say(
-            [("learned", f"nothing: {found.reason}"), ("", "the model of the release reads best"), ("", PUBLIC)]
-        )
-        return document
-    save_model(found.model, path)
-    if path.absolute().parent == released.folder.path:
-        released.folder.keep([path.name])
-    gain = f"answers of people left out are likelier by {found.gain:.3g} a person, +- {found.error:.2g}, in logs"
-    console.say(
-        [
-            ("learned", f"from the answers of {found.people} people: {found.family}, {found.iterations} iterations"),
-            ("gain", gain),
-            ("", PUBLIC),
-            ("written", f"{path}; read with it: --estimates --believe {(given['output'] and path) or _OF_ANSWERS}"),
-        ]
-    )
-    return {**document, "output": str(path)}
+        found = released.learn(beside=beside, keep=given["output"] is None, progress=progress or False)
+    written = None if found.reason else str(path)
+    if written is not None and given["output"] is not None:
+        save_model(found.model, path)
+    console.say([("learned", found.words), ("", PUBLIC), *([("written", written)] if written else [])])
+    return {**found.document(), "meaning": PUBLIC, "output": written}
 
 
 # -- where people were ----------------------------------------------------------------------------------------------
@@ -260,10 +236,13 @@ def _estimates(
     }
     if smoothed.path is not None:
         document["path_is_likeliest_state"] = float((smoothed.path == smoothed.state).mean())
-    told = []
+    told: list[Row] = []
     if given["believe"] is not None:
         document["believe"] = given["believe"]
         told.append(("read with", given["believe"]))
+    elif not released.learned.reason:
+        document["believe"] = str(released.folder.path / LEARNED)
+        told.append(("read with", f"a model learned {released.learned.words}"))
     if given["own_places"]:
         document["own_places"] = None if places is None else {"rate": places.rate, "weight": places.weight}
         none = "none: answers left out are no likelier with them"

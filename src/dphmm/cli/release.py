@@ -244,13 +244,16 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         console.warn(f"{done.unanswered}; {_MORE_ANSWERS}")
     if done.after and statement.promise is not None and statement.promise.steps is not None:
         console.note(after_sequence_words(done.after, published.rows, statement.promise.steps))
+    with console.progress("learn how people move") as learning:
+        learned = done.learn(learning or False)
     story = done.released.story
-    document = _document(done.batch, published, statement, loaded) | story.document()
+    document = _document(done.batch, published, statement, loaded) | story.document() | {"learned": learned.document()}
     owner = given["place"].owner.name
     if given["as_json"]:
         counts = Path(given["output"]).with_name(owner) / COUNTS
         print_json({**document, "output": given["output"], "owner_counts": str(counts)})
-    console.say([*story.rows(), *_summary(document, statement, given), *both_rows(statement.learning)])
+    summary = [*_summary(document, statement, given), ("learned", learned.words)]
+    console.say([*story.rows(), *summary, *both_rows(statement.learning)])
     return REJECTED if done.rejected or done.unanswered is not None else 0
 
 

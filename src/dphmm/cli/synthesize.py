@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.help import CONTEXT, Command
-from dphmm.cli.options import force, loaded_model, messages, new_output, output
+from dphmm.cli.options import force, loaded_model, messages, new_output, opened, output
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import statement_path, write_statement
 from dphmm.statement.parts import document
+from dphmm.storage.release_folder import INDEX, ReleaseFolder
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories
 
@@ -45,14 +47,15 @@ _FIELDS = {name: f"--{name}" for name in ("people", "steps", "begin", "seed", "l
 def synthesize(**given: Any) -> None:
     """Write people whom a model invents, to share in place of real ones.
 
-    The rows depend on the model, and on totals that are kept, alone. A model that was learned with privacy (fit
+    MODEL is a model, or the folder of a release: then the model that was learned from its answers, else that of its
+    plans. The rows depend on it, and on totals that are kept, alone. A model that was learned with privacy (fit
     --epsilon), or made from geometry, has lost what it loses already: the rows cost nothing beyond it. Of another the
     statement beside the rows says that nothing is promised. On a map people are anywhere in their cells.
     """
     from dphmm.statement.synthetic import SyntheticStatement
 
     console = Console(given["quiet"] or given["as_json"])
-    model, space = loaded_model(given["model"])
+    model, space = _model(given["model"])
     inputs = [given["model"], *([] if given["like"] is None else [given["like"]])]
     new_output(given["output"], inputs, given["force"])
     table_format(given["output"], "-o")
@@ -76,6 +79,15 @@ def synthesize(**given: Any) -> None:
             ("written", f"{given['output']} and {statement_path(given['output']).name}"),
         ]
     )
+
+
+def _model(path: str) -> tuple[MarkovModel, StateSpace]:
+    """A model file and its space; of the folder or the table of a release, the model that was learned with it."""
+    if not (ReleaseFolder.of(path).path / INDEX).is_file() or Path(path).suffix == ".npz":
+        return loaded_model(path)
+    model = opened(path, "MODEL").learned.model
+    assert model.space is not None
+    return model, model.space
 
 
 def _drawn(model: MarkovModel, space: StateSpace, given: Mapping[str, Any]) -> Any:

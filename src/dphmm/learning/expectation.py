@@ -15,8 +15,9 @@ from dphmm.markov.slots import Slots
 from dphmm.markov.stochastic import fixed
 from dphmm.types import FloatArray, IntArray
 
-#: People side by side, and numbers of them together.
+#: People side by side, and numbers of them together; how many are grouped by their time of day.
 _MOST, _KEPT = 32, 2**23
+BESIDE = _kernels.learning.BESIDE
 _DAY = 86_400
 
 
@@ -53,10 +54,12 @@ class Sample:
         self._base, self.people, self._groups = base, people, list[_Group]()
         kinds: dict[int, list[Stretch]] = {}
         for stretch in stretches:
-            kinds.setdefault(
-                0 if slots is None or base.step is None else stretch.phase % (_DAY // base.step), []
-            ).append(stretch)
-        for _, alike in sorted(kinds.items()):
+            at_clock = 0 if slots is None or base.step is None else stretch.phase % (_DAY // base.step)
+            kinds.setdefault(at_clock, []).append(stretch)
+        # Those who begin at one time of day are in one slot all along, which is fastest; few of them are not.
+        many = [alike for _, alike in sorted(kinds.items()) if len(alike) >= BESIDE]
+        others = [stretch for _, alike in sorted(kinds.items()) if len(alike) < BESIDE for stretch in alike]
+        for alike in [*many, others]:
             alike.sort(key=lambda stretch: -len(stretch.which))
             first = 0
             while first < len(alike):
@@ -123,4 +126,5 @@ def _grouped(stretches: list[Stretch], slots: Slots | None, base: MarkovModel) -
     which[which < 0] = count
     table = np.concatenate([*tables, np.ones((1, base.n_states))])
     ends = np.array([len(stretch.which) - 1 for stretch in stretches])
-    return _Group(stretches, slots_of(slots, stretches[0].phase, longest - 1, base.step), table, which, ends)
+    own = np.stack([slots_of(slots, stretch.phase, longest - 1, base.step) for stretch in stretches], axis=1)
+    return _Group(stretches, np.ascontiguousarray(own), table, which, ends)

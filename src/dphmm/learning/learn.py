@@ -23,7 +23,7 @@ from dphmm.decoding import OtherQuery, rows_and_subjects
 from dphmm.learning.expectation import Chain, Sample
 from dphmm.learning.sequences import Stretch, public_slots, stretches_of
 from dphmm.learning.tilt import AROUND, Tilt
-from dphmm.markov.model import MarkovModel
+from dphmm.markov.model import ANSWERS, MarkovModel
 from dphmm.markov.slots import Slots
 from dphmm.markov.stochastic import with_data
 from dphmm.policy.graph import PolicyGraph
@@ -35,14 +35,16 @@ from dphmm.states.space import StateSpace
 from dphmm.storage.released import ReleasedRows
 from dphmm.types import Exact, FloatArray, IntArray
 
-#: What the provenance of a learned model calls its origin.
-METHOD = "released answers"
 #: Iterations of the tilted matrix, and after them of matrices around it.
 TILTED, MIXED = 12, 4
 #: Parts that people are left out in; how few people learn nothing; below how many the tilted matrix alone is taken.
 PARTS, FEWEST, FEW = 3, 10, 30
-#: Slots of the day, and steps, that are learned from.
-SLOTS, MOST_STEPS = 6, 10**5
+#: Slots of the day that are learned; steps, and steps times stored moves, that are learned from.
+SLOTS, MOST_STEPS, MOST_MOVES = 6, 10**5, 4 * 10**8
+#: Passes over the steps that learning takes at most, and seconds of a pass for each step and stored move.
+PASSES, _SECONDS = 60, 3e-9
+#: What a learned model records of how it was learned.
+_RECORDED = ("family", "iterations", "gain", "error", "people", "reason")
 #: How many people the public law of step 1 is worth.
 _BEGINNING = 5.0
 
@@ -62,6 +64,31 @@ class Learned:
     error: float
     people: int
     reason: str = ""
+
+    @classmethod
+    def public(cls, plan: MarkovModel, people: int, reason: str) -> Learned:
+        """The public model, since nobody was learned from."""
+        return cls(plan, "public", 0, 0.0, 0.0, people, reason)
+
+    @classmethod
+    def stored(cls, model: MarkovModel, plan: MarkovModel, file: str) -> Learned | None:
+        """What a stored model says of itself; None for one of another plan model, or of other files than ``file``."""
+        origin = model.provenance
+        if origin.get("method") != ANSWERS or origin.get("plan_model") != plan.digest or file not in origin["released"]:
+            return None
+        return cls(model, **{name: origin[name] for name in _RECORDED})
+
+    def document(self) -> dict[str, Any]:
+        """What was found, for JSON."""
+        return {name: getattr(self, name) for name in _RECORDED} | {"reason": self.reason or None}
+
+    @property
+    def words(self) -> str:
+        """What was learned, or why nothing was."""
+        if self.reason:
+            return f"nothing: {self.reason}"
+        gain = f"answers of people left out are likelier by {self.gain:.3g} a person, +- {self.error:.2g}, in logs"
+        return f"from the answers of {self.people:,} people ({self.family}, {self.iterations} iterations); {gain}"
 
 
 class Checkpoint(NamedTuple):
@@ -167,32 +194,38 @@ def learn_rows(
     """
     plan = subjects.setting.model
     if plan.slots is not None:
-        return Learned(plan, "public", 0, 0.0, 0.0, 0, "the plan model has slots, and learning begins with one matrix")
+        return Learned.public(plan, 0, "the plan model has slots, and learning begins with one matrix")
+    users, answered = _drawn(rows, plan)
+    if len(users) < FEWEST and not beside:
+        few = f"people with answers: {answered}" if answered == len(users) else f"{len(users)} people are work enough"
+        return Learned.public(plan, len(users), f"{few}, and learning leaves people out; at least {FEWEST}")
     base = learner(plan)
-    names, stretches = stretches_of(rows, subjects, base, beside)
+    names, stretches = stretches_of(rows, subjects, base, beside, users)
     if len(names) < FEWEST:
         reason = f"people with answers: {len(names)}, and learning leaves people out; at least {FEWEST}"
-        return Learned(plan, "public", 0, 0.0, 0.0, len(names), reason)
-    stretches = _some(stretches, names)
+        return Learned.public(plan, len(names), reason)
     slots = public_slots(stretches, plan.step, SLOTS)
     family, iterations, gains = chosen(stretches, names, base, slots, progress)
-    gain, error = float(gains.mean()), _error(gains) / len(gains)
+    gain, error, reason = float(gains.mean()), _error(gains) / len(gains), ""
     if gain <= error:
         reason = f"answers left out are likelier by {gain:.3g} a person, with a standard error of {error:.3g}"
-        return Learned(plan, "public", 0, gain, error, len(names), reason)
+        family, iterations = "public", 0
+    found = {"family": family, "iterations": iterations, "gain": gain, "error": error, "people": len(names)}
+    provenance = {
+        "method": ANSWERS,
+        **found,
+        "reason": reason,
+        "plan": plan.provenance,
+        "plan_model": plan.digest,
+        "released": sorted(files),
+    }
+    if reason:
+        return Learned(plan.with_origin(provenance), **found, reason=reason)
     tilt, count = Tilt.of(base), 1 if slots is None else slots.n
     every = learning(Sample(base, slots, stretches, len(names)), tilt, count, first_law(base))
     chain = next(checkpoint.chain for checkpoint in every if checkpoint.iterations == iterations)
     if progress is not None:
         progress(PARTS + 1, PARTS + 1)
-    provenance = {
-        "method": METHOD,
-        "plan_model": plan.digest,
-        "released": sorted(files),
-        "family": family,
-        "iterations": iterations,
-        "people": len(names),
-    }
     matrices = [with_data(base.matrix, data) for data in chain.matrices]
     model = MarkovModel(
         chain.initial,
@@ -205,17 +238,30 @@ def learn_rows(
         secrets=base.secrets,
         slots=slots,
     )
-    return Learned(model, family, iterations, gain, error, len(names))
+    return Learned(model, **found)
 
 
-def _some(stretches: Sequence[Stretch], names: Sequence[str]) -> list[Stretch]:
-    """The stretches of so many people, drawn by their names, as have `MOST_STEPS` steps; of one, all."""
-    steps = np.bincount(
-        [stretch.person for stretch in stretches], [len(stretch.which) for stretch in stretches], len(names)
-    )
-    order = by_name(names)
-    drawn = set(order[: max(1, int((np.cumsum(steps[order]) <= MOST_STEPS).sum()))].tolist())
-    return [stretch for stretch in stretches if stretch.person in drawn]
+def seconds_ahead(rows: ReleasedRows, plan: MarkovModel) -> float:
+    """About how long learning takes at most."""
+    users, steps = set(_drawn(rows, plan)[0]), 0
+    for user, at in rows.by_user():
+        steps += int(np.ptp(rows.step[at])) + 1 if user in users else 0
+    return PASSES * steps * (plan.n_transitions + plan.n_states) * _SECONDS
+
+
+def _drawn(rows: ReleasedRows, plan: MarkovModel) -> tuple[list[str], int]:
+    """Those who are learned from, and how many people have answers.
+
+    They are drawn by their names, as many as have `MOST_STEPS` steps, and `MOST_MOVES` steps times stored moves.
+    """
+    names, steps = [], []
+    for user, at in rows.by_user():
+        if any(rows.plans[row] for row in at.tolist()):
+            names.append(user)
+            steps.append(int(np.ptp(rows.step[at])) + 1)
+    order, most = by_name(names), min(MOST_STEPS, MOST_MOVES // (plan.n_transitions + plan.n_states))
+    count = int((np.cumsum(np.array(steps, dtype=np.int64)[order]) <= most).sum())
+    return [names[number] for number in order[:count].tolist()], len(names)
 
 
 def by_name(names: Sequence[str]) -> IntArray:

@@ -6,7 +6,7 @@ nothing. It is cut at long gaps and where it is very long; each part begins with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,14 +69,17 @@ def stretches_of(
     subjects: Subjects,
     base: MarkovModel,
     beside: Sequence[tuple[ReleasedRows, Subjects]] = (),
+    users: Collection[str] | None = None,
 ) -> tuple[list[str], list[Stretch]]:
     """The people with answers, by name, and their stretches, in this order; ``base``: the model to learn from.
 
-    ``beside``: answers of other queries, which count too. Raises InvalidInput as `dphmm.reconstruction.smooth` does.
+    ``beside``: answers of other queries, which count too. ``users``: these people alone. Raises InvalidInput as `dphmm.reconstruction.smooth` does.
     """
     smoothers, others = Smoothers(subjects, base), OtherRows(beside)
-    people, stretches = list[str](), list[Stretch]()
+    people, stretches, wanted = list[str](), list[Stretch](), None if users is None else set(users)
     for user, at in rows.by_user():
+        if wanted is not None and user not in wanted:
+            continue
         steps = smoothers.of(user).observed(published_of(rows, user, at, base), others.of(user))
         if steps.asked.any():
             begins, origin = subjects.of(user).began is None, rows.origin(at, base.step)

@@ -81,6 +81,8 @@ if TYPE_CHECKING:
 
 #: What the provenance of a model from geometry alone calls its origin.
 GEOMETRY = "geometry"
+#: The same of a model learned from released answers.
+ANSWERS = "released answers"
 #: Most entries of the matrix: states times the cells within reach of one.
 MOST_MOVES = 2 * 10**7
 #: Weights fall by this power of e from no distance to the reach.
@@ -546,6 +548,10 @@ class MarkovModel:
     def without_jump(self) -> MarkovModel:
         """The same model with its matrix alone: of what it calls impossible, the model with the jump does not."""
         return self._with(None, self.provenance)
+
+    def with_origin(self, provenance: dict[str, Any]) -> MarkovModel:
+        """The same model with another record of where it is from."""
+        return self._with(self.jump, provenance)
 
     def starting(self, start: str) -> MarkovModel:
         """The model with its initial distribution taken as of "before", or "at", the first step; no space, no step."""

@@ -245,12 +245,13 @@ def population_of_rows(
     periods = _periods(rows, answers, per, zone)
     setting = subjects.setting
     reads = believed_model(setting, believe) or setting.model
+    starts = public_starts(setting.model if reads.occupancy_weights is None else reads)
     named = default_regions(setting.space, answers.plans) if regions is None else regions
     linear = LinearEstimates(answers.plans, named, public_guess(setting.model), setting.space)
     found = []
     for name, own in periods:
         pairs = answers.pairs(own) if flows else None
-        found.append(_density(name, answers.take(own), pairs, linear, reads, setting.space))
+        found.append(_density(name, answers.take(own), pairs, linear, starts, reads, setting.space))
     notes = (*named.notes, *_notes(answers, found, flows, setting))
     return Population(tuple(found), answers.public, notes, len(np.unique(answers.person)), setting.space)
 
@@ -302,10 +303,10 @@ def _density(
     answers: Answers,
     pairs: tuple[Answers, Answers] | None,
     linear: LinearEstimates,
+    starts: Sequence[FloatArray],
     model: MarkovModel,
     space: StateSpace,
 ) -> Density:
-    starts = public_starts(model)
     fitted = density(answers, starts)
     regions = region_shares(answers, linear, fitted)
     between: Fitted | None = None

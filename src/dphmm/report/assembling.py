@@ -432,9 +432,11 @@ class _Reading:
         """With which model the answers were read, where that is not the plan model."""
         if self._believe is None:
             return ""
+        origin = self._believe.provenance
+        learned = f" of {origin['people']:,} people" if "people" in origin else ""
         return (
             f"Answers were read with a belief model ({self._believe.digest[:12]}, "
-            f"{self._believe.provenance.get('method', 'unknown')}), not with the model of the plans."
+            f"{origin.get('method', 'unknown')}{learned}), not with the model of the plans."
         )
 
     @property

@@ -14,7 +14,9 @@ Proof: docs/proofs/support.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -23,9 +25,9 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief, SecretBelief
 from dphmm.markov.model import MarkovModel
 from dphmm.session.own_places import jump_beside, public_base
-from dphmm.session.plan import Position
+from dphmm.session.plan import Plan, Position
 from dphmm.session.setting import Setting
-from dphmm.types import FloatArray
+from dphmm.types import FloatArray, IntArray
 
 #: How often a belief model is taken to jump, beside its own moves.
 DOUBT = 1e-3
@@ -95,6 +97,19 @@ def believed_model(setting: Setting, believe: MarkovModel | None) -> MarkovModel
     law = public_base(plan) if plan.jump is None else plan.summed(plan.jump.into)
     jump = jump_beside(believe, DOUBT, law)
     return believe.with_jump(jump.rate, jump.into)
+
+
+def belief_after(reading: Reading, answers: Sequence[tuple[int, Plan, IntArray]], until: int, origin: str) -> Belief:
+    """The reader's belief about the step ``until``, given (step, plan, answer) in order of steps up to it."""
+    model, position, belief = reading.model, reading.first(origin), reading.first(origin).prior
+    everywhere = np.ones(reading.setting.model.n_secrets, dtype=np.bool_)
+    for t, step in groupby(answers, key=lambda answer: answer[0]):
+        position = position.skip(model, t - position.t) if t > position.t else position
+        belief = position.prior
+        for _, plan, z in step:
+            belief = belief.condition(plan.log_likelihood(z), everywhere)
+        position = position.predict(model, belief)
+    return belief if position.t > until else position.predict_through(model, until).prior
 
 
 def _known(setting: Setting, believed: MarkovModel, prior: Belief, origin: str) -> Belief:

@@ -25,6 +25,7 @@ from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.protection import Partner
+from dphmm.session.believing import Reading, belief_after, believed_model
 from dphmm.session.estimates import Estimate, estimate
 from dphmm.session.options import Partners, checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import Plan, Position, chosen_of
@@ -194,11 +195,12 @@ class ReleaseSession:
         with self._turn:
             return self._reader[1].posterior if self._position.t > 1 else None
 
-    def estimate(self, loss: str = "squared") -> Estimate:
+    def estimate(self, loss: str = "squared", believe: MarkovModel | None = None) -> Estimate:
         """The best guess about the last step, given the answers so far; `smooth` has those of earlier steps.
 
         ``loss``: what it minimises, "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state); of
-        labels it is the likeliest state whatever the loss. Raises InvalidInput for another loss, and before step 1.
+        labels it is the likeliest state whatever the loss. ``believe``: another model to read with, as for
+        `dphmm.reconstruction.smooth`. Raises InvalidInput for another loss or such a model, and before step 1.
 
         Examples
         --------
@@ -213,6 +215,11 @@ class ReleaseSession:
         posterior = self.posterior
         if posterior is None:
             raise InvalidInput("t", "no step so far", "an estimate after the first release or skip")
+        reading = Reading(self._setting, believed_model(self._setting, believe))
+        if reading.believed is not None:
+            stored = self._stored_plans(self._t - 1)
+            told = [(entry.t, plan, np.array(entry.z, dtype=np.int64)) for entry, plan in stored if plan is not None]
+            posterior = belief_after(reading, told, self._t - 1, self.origin)
         return estimate(posterior, self._setting.space, loss)
 
     @property
@@ -492,17 +499,19 @@ class ReleaseSession:
 
     def _stored_releases(self, last: int) -> Iterator[Release]:
         """The releases through step ``last``, in order, made again from the ledger."""
-        setting, name = self._setting, self._subject.name
-        entries = [entry for entry in self._ledger.entries(name, setting.query) if entry.t <= last]
-        beliefs = self._engine.beliefs
+        for entry, plan in self._stored_plans(last):
+            if self._is_row(entry):
+                yield _release(self._setting, plan, entry.t, np.array(entry.z), entry.secure)
+
+    def _stored_plans(self, last: int) -> Iterator[tuple[Entry, Plan | None]]:
+        """The ledger's steps through ``last``, in order, each with its plan, made again; None of one without answer."""
+        setting, beliefs = self._setting, self._engine.beliefs
+        entries = [entry for entry in self._ledger.entries(self._subject.name, setting.query) if entry.t <= last]
         if isinstance(beliefs, Scheduled):
-            for entry, plan in zip(entries, beliefs.plans_of(entries), strict=True):
-                if self._is_row(entry):
-                    yield _release(setting, plan, entry.t, np.array(entry.z), entry.secure)
+            yield from zip(entries, beliefs.plans_of(entries), strict=True)
             return
         for step in walk(setting, setting.first(self.origin), entries, self._ledger.plan):
-            if self._is_row(step.entry):
-                yield _release(setting, step.plan, step.entry.t, np.array(step.entry.z), step.entry.secure)
+            yield step.entry, step.plan
 
     def _is_row(self, entry: Entry) -> bool:
         """Whether a stored step is a release, or one that was not asked."""

@@ -26,7 +26,7 @@ from dphmm.markov.filtering import Belief, Rows, likeliest_path
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.smoothing import KEPT, Observed, smooth
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.believing import Reading
+from dphmm.session.believing import Reading, belief_after, believed_model
 from dphmm.session.options import StepChoice
 from dphmm.session.own_places import OwnPlaces, Person, own_jumps
 from dphmm.session.plan import NO_PARTNERS, Plan, Position, check_made_again, likelihood_of, spread
@@ -541,6 +541,7 @@ def joint_belief(
     t: int | None = None,
     initial: Any = None,
     policies: Sequence[PolicyGraph] = (),
+    believe: MarkovModel | None = None,
 ) -> Belief:
     """The public belief about a subject given the answers of all its queries.
 
@@ -552,6 +553,7 @@ def joint_belief(
     t : the step that the belief is about, given all answers up to it; the last stored one by default. Later steps are
         predicted.
     initial, policies : as for `ReleaseSession.resume`.
+    believe : another model to read the answers with, as for `dphmm.reconstruction.smooth`.
 
     Returns
     -------
@@ -578,15 +580,17 @@ def joint_belief(
     Source: docs/proofs/joint-queries.md.
     """
     stored: dict[int, list[tuple[Setting, Entry]]] = {}
-    last, start = 0, None
+    last, start, origin, told = 0, None, "", list[tuple[int, Plan, IntArray]]()
     for _, query in ledger.sessions_of([subject]):
         header = ledger.header(subject, query)
         space = spaces if isinstance(spaces, StateSpace) else spaces.get(query)
         if header is None or space is None:
             raise InvalidInput("spaces", f"none for the query {query!r}", "a space for every query of the subject")
         setting = Setting.read(header.options, model, policy, space, query, policies).beginning(initial)
-        check_header(setting.header(subject, header.options.get("origin", "")), header)
-        start = setting.first(header.options.get("origin", "")) if start is None else start
+        origin = header.options.get("origin", "")
+        check_header(setting.header(subject, origin), header)
+        start = setting.first(origin) if start is None else start
+        reads = Reading(setting, believed_model(setting, believe))
         for entry in ledger.entries(subject, query):
             last = max(last, entry.through)
             if entry.z is not None and (t is None or entry.t <= t):
@@ -604,6 +608,9 @@ def joint_belief(
             plan = setting.made_again(position.prior.support, ledger.plan(str(entry.plan_hash)))
             check_made_again(entry, plan.hash)
             z = np.array(entry.z, dtype=np.int64)
+            told.append((step, plan, z))
             belief = belief.condition(plan.log_likelihood(z), plan.still_possible(z))
         position = position.predict(model, belief)
+    if reads.believed is not None:
+        return belief_after(reads, told, until, origin)
     return belief if position.t > until else position.predict_through(model, until).prior

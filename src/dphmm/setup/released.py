@@ -31,7 +31,7 @@ from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.made_tables import load_table
 from dphmm.storage.models import load_model
 from dphmm.storage.policies import load_policy, load_policy_space
-from dphmm.storage.release_folder import INDEX, MADE_TABLE, MODEL, PLAN, POLICY, ReleaseFolder
+from dphmm.storage.release_folder import INDEX, LEARNED, MADE_TABLE, MODEL, PLAN, POLICY, ReleaseFolder
 from dphmm.storage.released import ReleasedRows, as_released, released_rows, text_columns
 from dphmm.storage.tables import read_table, to_arrow, write_table
 
@@ -227,10 +227,11 @@ class Released:
     ) -> tuple[SmoothedSteps, OwnPlaces | None]:
         """What all answers of each person, and those of other releases ``beside``, say of each row; their own places.
 
-        ``believe``: another model, with which they are read. Raises as `dphmm.reconstruction.smooth`.
+        ``believe``: as of `estimates`. Raises as `dphmm.reconstruction.smooth`.
         """
         from dphmm.decoding import own_places_of, smooth_rows
 
+        believe = self.learned.model if believe is None else believe
         others = [(one.answers, one.subjects) for one in beside]
         places = own_places_of(self.answers, self.subjects, others, believe) if own_places else None
         steps = smooth_rows(
@@ -243,20 +244,51 @@ class Released:
         )
         return steps, places
 
-    def learn(self, *, beside: Sequence[Released] = (), progress: bool | Progress = True) -> Learned:
+    @cached_property
+    def learned(self) -> Learned:
+        """How people move, as it was learned when the release was made: answers are read with its ``model``.
+
+        The public model, with the reason, where nothing was learned from this table.
+        """
+        from dphmm.learning.learn import Learned
+
+        path, found = self.folder.path / LEARNED, None
+        if path.exists():
+            found = Learned.stored(load_model(path), self.model, file_digest(self.folder.table))
+        return found or Learned.public(self.model, 0, "the folder has no model that was learned from its table")
+
+    def learn(
+        self, *, beside: Sequence[Released] = (), keep: bool = False, progress: bool | Progress = True
+    ) -> Learned:
         """How people move, learned from all answers: its ``model`` is to read with, as ``believe``.
 
-        ``beside`` : other releases about the same people. Raises as `dphmm.reconstruction.learn`.
+        ``beside`` : other releases about the same people. ``keep``: in the folder, whose readers take it from then on.
+        Raises as `dphmm.reconstruction.learn`; kept is the public model where plans cannot be made again.
         """
-        from dphmm.learning.learn import learn_rows
+        from dphmm.learning.learn import Learned, learn_rows
+        from dphmm.storage.models import save_model
 
-        with shown(progress, "learn") as report:
-            return learn_rows(
-                *(self.answers, self.subjects),
-                beside=[(one.answers, one.subjects) for one in beside],
-                files=[file_digest(one.folder.table) for one in (self, *beside)],
-                progress=report,
-            )
+        try:
+            with shown(progress, "learn") as report:
+                found = learn_rows(
+                    *(self.answers, self.subjects),
+                    beside=[(one.answers, one.subjects) for one in beside],
+                    files=[file_digest(one.folder.table) for one in (self, *beside)],
+                    progress=report,
+                )
+        except InvalidInput as error:
+            if not keep:
+                raise
+            found = Learned.public(self.model, 0, str(error))
+        if keep:
+            path = self.folder.path / LEARNED
+            if found.model is self.model:
+                path.unlink(missing_ok=True)
+            else:
+                save_model(found.model, path)
+            self.folder.keep([LEARNED])
+            self.__dict__["learned"] = found
+        return found
 
     def estimates(
         self,
@@ -271,7 +303,7 @@ class Released:
 
         ``beside`` : other releases about the same people, whose answers count too. ``path``: also the likeliest path.
         ``own_places``: learn the places that each person returns to, where that helps. ``believe``: a model to read
-        with in place of the plan model. Raises as `dphmm.reconstruction.smooth`, which says what the columns are.
+        with in place of the `learned` one; ``model`` is the public one. Raises as `dphmm.reconstruction.smooth`, which says what the columns are.
         """
         from dphmm.storage.released import smoothed_table
 
@@ -320,7 +352,8 @@ class Released:
     ) -> Population:
         """The shares of people in regions, with intervals, for all times, each "day", or "hour-of-day".
 
-        ``believe``: another model, from which the likeliest density and flows start. Raises as `population`.
+        ``believe``: the model from which the likeliest density and flows start, as of `estimates`. Raises as
+        `population`.
         """
         from dphmm.reconstruction.aggregates import population_of_rows
         from dphmm.reconstruction.regions import checked_regions
@@ -335,7 +368,7 @@ class Released:
                 per=per,
                 zone=zone,
                 schedule="planned" if asking is None else asking.kind,
-                believe=believe,
+                believe=self.learned.model if believe is None else believe,
                 progress=report,
             )
 
@@ -376,8 +409,8 @@ class Released:
     ) -> ReleaseReport:
         """The report, as it is shown in a notebook; with the ``truth`` for the owner alone.
 
-        ``ledger`` : counts what was spent over all files and queries. ``believe``: a model to read with in place of the
-        plan model; the page says so. ``choices`` and errors are those of `dphmm.report.read_report`.
+        ``ledger`` : counts what was spent over all files and queries. ``believe``: as of `estimates`; the page says with
+        which model answers were read. ``choices`` and errors are those of `dphmm.report.read_report`.
         """
         from dphmm.report.assembling import confirmed_report
         from dphmm.report.content import Made
@@ -391,7 +424,7 @@ class Released:
                 ledger=ledger,
                 plan=self.plan,
                 notes=notes,
-                believe=believe,
+                believe=self.learned.model if believe is None else believe,
                 progress=report,
                 stage=stage,
                 **choices,
@@ -431,13 +464,14 @@ class Released:
     def attacked(self, truth: Any, ledger: Ledger | None = None) -> AttackReport:
         """What adversaries made of the answers, measured by the ``truth``, for the owner alone.
 
-        Raises as `dphmm.audit.attack`.
+        One of them reads with the `learned` model, where there is one. Raises as `dphmm.audit.attack`.
         """
         from dphmm.audit.attacks.attack import attack
 
         statement, options = self.statement, self.subjects.setting.options
         public = (self.model, self.policy, self.space, options.epsilon)
-        return attack(self.folder.table, truth, *public, ledger=ledger, query=statement.query, **options.choices)
+        given = {"ledger": ledger, "query": statement.query, "believe": self.learned.model}
+        return attack(self.folder.table, truth, *public, **given, **options.choices)
 
     def check(self, ledger: PathLike | None = None) -> CheckedRelease:
         """Whether the release is what it says it is: rows, plans, statement, and with a ledger what was paid.

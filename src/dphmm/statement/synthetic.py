@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import UNSET, UnsetType
 
 from dphmm.accounting.event import LearningEvent, learning_event
-from dphmm.markov.model import MarkovModel
+from dphmm.markov.model import ANSWERS, MarkovModel
 from dphmm.statement.learning import Learning
 from dphmm.statement.origin import made_without_data, verdict
 from dphmm.statement.parts import Part, Positive, Sha256, Software, StatedFile, StatedVerdict, rule
@@ -40,6 +40,7 @@ class SyntheticStatement(Part, frozen=True, kw_only=True):
     people : Invented people in the file.
     steps : Rows of each.
     like : Whether the rows keep public totals.
+    answers : SHA-256 of each released table from whose answers the model was learned too; absent where from none.
     file : The file beside which the statement lies.
     """
 
@@ -53,6 +54,7 @@ class SyntheticStatement(Part, frozen=True, kw_only=True):
     people: Positive
     steps: Positive
     like: bool
+    answers: list[Sha256] | UnsetType = UNSET
     file: StatedFile | UnsetType = UNSET
 
     says: ClassVar[Mapping[str, str]] = {
@@ -60,8 +62,10 @@ class SyntheticStatement(Part, frozen=True, kw_only=True):
         "Nothing is known: {{ whole.why }}.{% elif learning %}The rows are drawn from the model"
         "{% if like %} and the totals that they keep{% endif %}, and from nothing else. "
         "They lose what the fit of the model lost: {{ learning.sentence() }}{% else %}The model says of itself that it "
-        "was made from geometry alone, and no hash confirms it. If so, no row tells anything about "
-        "anybody{% if like %} but what the totals that are kept tell{% endif %}.{% endif %}",
+        "was made from geometry{% if answers %} and published answers{% endif %} alone, and no hash confirms it. If so, no "
+        "row tells anything about anybody{% if answers %} but what these answers tell{% endif %}{% if like %} but what "
+        "the totals that are kept tell{% endif %}.{% endif %}{% if answers and private is true %} Of the answers, the "
+        "privacy statement of their release says what is promised.{% endif %}",
         "not protected": """
 What the model says of people in general: rows that are any good tell it, whether or not a person took part.
 {% if like %}Public totals that the rows were made to agree with: they are taken to be public.{% endif +%}
@@ -74,14 +78,16 @@ What the model says of people in general: rows that are any good tell it, whethe
 
         Raises InvalidInput for a model whose record of its fit contradicts itself.
         """
-        event = learning_event(model.provenance, "model")
+        learned = model.provenance.get("method") == ANSWERS
+        provenance = model.provenance["plan"] if learned else model.provenance
+        event = learning_event(provenance, "model")
         learning = Learning.of(event) if isinstance(event, LearningEvent) else None
         if learning is not None:
             reasons = [] if learning.private else ["replayable bits"]
-        elif made_without_data(model.provenance):
+        elif made_without_data(provenance):
             reasons = []
         else:
-            reasons = ["fitted without privacy" if model.provenance.get("private") is False else "unknown origin"]
+            reasons = ["fitted without privacy" if provenance.get("private") is False else "unknown origin"]
         return cls(
             format=FORMAT,
             kind="synthetic",
@@ -93,6 +99,7 @@ What the model says of people in general: rows that are any good tell it, whethe
             people=people,
             steps=steps,
             like=like,
+            answers=model.provenance["released"] if learned else UNSET,
         )
 
     @property

@@ -1,6 +1,7 @@
 """A release is a folder: what may be published lies in it, and what is its owner's in a second folder beside it.
 
-    out/         index.json, released.csv, released.csv.privacy.json, model.npz, policy.json, plan.json, report.html
+    out/         index.json, released.csv, released.csv.privacy.json, model.npz, policy.json, plan.json, learned.npz,
+                 report.html
     out.owner/   owner.json, counts.json, rejected.csv: readable by the owner alone
 
 The index has the SHA-256 of every file of the release, so that a file that does not belong to it is found. Which ledger
@@ -32,7 +33,7 @@ LEDGER = "ledger.db"
 _FORMAT = 1
 #: Files of a release while they are written, which are finished under their names or not at all.
 _OF_A_RELEASE = tuple(
-    f".{name}." for name in (*TABLES, INDEX, OWNER, MODEL, POLICY, PLAN, MADE_TABLE, COUNTS, REJECTED)
+    f".{name}." for name in (*TABLES, INDEX, OWNER, MODEL, POLICY, PLAN, MADE_TABLE, LEARNED, COUNTS, REJECTED)
 )
 
 

@@ -26,6 +26,7 @@ from crafted_bits import keyed_system_bits
 from dphmm.audit import Adversary, attack
 from dphmm.audit.attacks.attack import METHODS, Measured, Scores, Seen, Target
 from dphmm.errors import InvalidInput
+from dphmm.policy import complete
 from running_example import ANSWERS, TRANSITION
 
 
@@ -67,6 +68,25 @@ def test_who_knows_more_errs_less():
     document = json.loads(json.dumps(report.document(), allow_nan=False))
     assert len(document["tracker"]["per_step"]["t"]) == int(truth["step"].max()) + 1
     assert "owner alone" in report.lines[0]
+
+
+def test_a_believer_smooths_with_another_model_that_sees_the_hour():
+    """Its beliefs are those of `smooth`; who goes round by a clock is found by a model with slots, and by no other."""
+    space = dphmm.StateSpace.categories(["a", "b", "c", "d"])
+    model, policy = dphmm.MarkovModel(np.full(4, 0.25), np.full((4, 4), 0.25), space=space, step=21600), complete(4)
+    stay, on = 0.98 * np.eye(4) + 0.005, 0.98 * np.roll(np.eye(4), 1, axis=1) + 0.005
+    slots = dphmm.markov.Slots(period="1d", width="12h")
+    clock = dphmm.MarkovModel(np.full(4, 0.25), [stay, on], space=space, step=21600, start="at", slots=slots)
+    hours = pd.date_range("2030-03-04", periods=12, freq="6h", tz="UTC")
+    # A move leaves its slot: those of the second half day lead on.
+    state = np.tile(np.array(list("abcd"))[np.cumsum(np.roll(np.arange(12) % 4 // 2, 1)) % 4], 6)
+    truth = pd.DataFrame({"user": np.repeat(list("uvwxyz"), 12), "t": np.tile(hours, 6), "state": state})
+    table = dphmm.release_many(truth, model, policy, space, 1, bits=keyed_system_bits(4), progress=False)
+    report = attack(table, truth, model, policy, space, 1, believe=clock)
+    read = dphmm.reconstruction.smooth(table, model, policy, space, believe=clock, marginals=True, progress=False)
+    right = np.stack(read.marginals.to_numpy())[np.arange(72), space.indices_of(truth.state.tolist())]
+    assert report["believer"].overall()["probability"] == pytest.approx(right.mean(), abs=1e-9)
+    assert right.mean() > 1.2 * report["smoother"].overall()["probability"]
 
 
 def test_the_tracker_is_right_as_often_as_it_thinks():

@@ -29,6 +29,7 @@ from dphmm.markov.filtering import Belief, Table, likeliest_path
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.smoothing import Observed, marginals
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.believing import believed_model
 from dphmm.session.options import PlanChoices
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects, checked_steps, names_chosen
@@ -252,6 +253,7 @@ def attack(
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
     varies: Sequence[str] = (),
+    believe: MarkovModel | None = None,
     **choices: Unpack[PlanChoices],
 ) -> AttackReport:
     """Attack a finished release and measure what the adversaries know.
@@ -266,12 +268,17 @@ def attack(
         it is the statement of these rows is not checked here: `check_release` compares them.
     adversaries : of "prior", "memoryless", "tracker", "smoother", "viterbi", who have the public model; or `Adversary`
         objects with chains of their own. They know where a subject is publicly known to begin.
+    believe : another model, as for `dphmm.reconstruction.smooth`: one more adversary, the "believer", smooths with it.
 
     Raises InvalidInput where the truth is not that of the released rows, or a row was drawn under another plan.
     """
     own = tuple(varies) or names_chosen(checked_steps(step_choices or {}))
     setting = Setting.of(model, policy, space, epsilon, query=query, varies=own, **choices)
     subjects, begun = Subjects(setting, initials, step_choices), dict[tuple[Setting, str], list[Adversary]]()
+    believed = believed_model(setting, believe)
+    if believed is not None:
+        adversaries = [*adversaries, Adversary("believer", "smoother", believed)]
+    by_clock = any((one.chain if isinstance(one, Adversary) else model).example_origin for one in adversaries)
     who = _who(adversaries, setting)
     findings = Findings()
     # A row that was not asked shows nothing.
@@ -286,7 +293,7 @@ def attack(
     inside, elsewhere = ([Scores(space) for _ in who] for _ in range(2))
     hidden, known = _Degrees(), true.known
     for user, rows in file.by_user().items():
-        origin = file.origin(rows[0], model.step) if model.example_origin else ""
+        origin = file.origin(rows[0], model.step) if by_clock else ""
         seen = _seen(user, rows, file, replay, findings, origin)
         plans = {row: answer.plan for row, answer in zip(rows, seen, strict=True) if known[row]}
         targets = {}
