@@ -18,7 +18,7 @@ def main() -> None:
     """Measure; progress is on standard error, the table on standard output."""
     given = _arguments()
     about = described()
-    figures = measured(given.only, Effort(given.quick, given.diffprivlib_python))
+    figures = measured(given.only, Effort(given.quick, given.diffprivlib_python, given.long))
     about["load_after"] = load()
     print(f"{'Quick run. ' if given.quick else ''}{sentence(about)}\n\n{table(figures)}")
     if given.json is not None:
@@ -41,6 +41,9 @@ def measured(names: list[str], effort: Effort) -> list[Figure]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repeats and smaller sizes: a minute or two")
+    parser.add_argument(
+        "--long", action="store_true", help="larger sizes and real data too: half an hour for each case"
+    )
     parser.add_argument("--only", default=list(CASES), type=_names, help=f"by commas: {', '.join(CASES)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     parser.add_argument(

@@ -13,6 +13,8 @@ class Effort:
     quick: bool = False
     #: A Python that has diffprivlib, which does not work beside today's scikit-learn; None: this one.
     diffprivlib_python: str | None = None
+    #: Whether settings of half an hour are measured too.
+    long: bool = False
 
     def pick(self, quick: T, full: T) -> T:
         """One of two amounts."""

@@ -44,7 +44,7 @@ def test_a_table_and_the_statement_about_it(run, model, tmp_path):
 
 
 def test_a_learned_model_tells_what_the_answers_tell(run, tmp_path):
-    """Of the folder of a release the model that was learned with it is drawn from, and the statement names the table."""
+    """Of a release the model that was learned with it is drawn from, and the statement names the table."""
     setup = dphmm.Setup.labels(["a", "b"], moves=[[8, 2], [5, 5]])
     table = pd.DataFrame({"user": ["u"] * 4 + ["v"] * 4, "step": [1, 2, 3, 4] * 2, "state": list("aabbabab")})
     folder, draw = tmp_path / "out", ("--people", 30, "--steps", 3)

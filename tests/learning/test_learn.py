@@ -75,7 +75,7 @@ def test_people_who_move_otherwise_are_read_nearer(town):
 def test_people_who_move_as_the_model_says_learn_nothing():
     table, _ = released(20, [dense(MODEL)] * 2, 6)
     learned = dphmm.reconstruction.learn(table, MODEL, POLICY, SPACE, progress=False)
-    assert learned.model is MODEL and learned.family == "public" and learned.gain <= learned.error
+    assert learned.model.digest == MODEL.digest and learned.family == "public" and learned.gain <= learned.error
     assert learned.reason.startswith("answers left out are likelier by ")
 
 

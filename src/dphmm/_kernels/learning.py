@@ -48,8 +48,9 @@ def forward(
 ) -> None:
     """Filter T steps of a group: ``alpha`` (T, N, n), whose first row is the belief before step 1, and is overwritten.
 
-    ``slots`` (T - 1, n): of each one's move from each step. ``table`` (V, N): likelihoods, its last row ones; ``which`` (T, n):
-    the row of each step. ``sums`` (T, n): by what each belief was divided; their logs add up to the log-likelihood.
+    ``slots`` (T - 1, n): of each one's move from each step. ``table`` (V, N): likelihoods, its last row ones; ``which``
+    (T, n): the row of each step. ``sums`` (T, n): by what each belief was divided; their logs add up to the
+    log-likelihood.
     """
     steps, n_states, n = alpha.shape
     for t in range(steps):

@@ -160,7 +160,8 @@ def _output(releases: Sequence[Released], given: Mapping[str, Any], name: str) -
     table_format(str(path), "-o")
     new_output(path, [one.folder.table for one in releases], given["force"] or given["output"] is None)
     believe = _believed(given, releases[0])
-    owners = believe is not None and believe.provenance.get("private") is False
+    published = {one.model.digest for one in releases}
+    owners = believe is not None and believe.provenance.get("private") is False and believe.digest not in published
     if owners and any(path.absolute().parent == one.folder.path for one in releases):
         came = f"{given['believe']}, fitted on true rows without privacy"
         raise InvalidInput("--believe", came, "-o FILE outside the release: what it reads is its owner's alone")

@@ -201,6 +201,8 @@ def release(**given: Any) -> int:
 
 #: From so many steps on a release can take longer than a few seconds.
 _LONG = 100_000
+#: Seconds of learning that are told ahead.
+_LONG_LEARNING = 10
 #: What gives people whom a schedule leaves out an answer.
 _MORE_ANSWERS = (
     "dphmm plan --hours asks in the hours that have rows, a model with a longer --step has more rows at each step, and "
@@ -244,7 +246,9 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         console.warn(f"{done.unanswered}; {_MORE_ANSWERS}")
     if done.after and statement.promise is not None and statement.promise.steps is not None:
         console.note(after_sequence_words(done.after, published.rows, statement.promise.steps))
-    with console.progress("learn how people move") as learning:
+    if (seconds := done.seconds_to_learn) > _LONG_LEARNING:
+        console.say([("", f"learning how people move from the answers: at most about {seconds:.0f} s")])
+    with console.progress("learn") as learning:
         learned = done.learn(learning or False)
     story = done.released.story
     document = _document(done.batch, published, statement, loaded) | story.document() | {"learned": learned.document()}

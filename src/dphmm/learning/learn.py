@@ -21,7 +21,7 @@ import numpy as np
 from dphmm._progress import Progress, shown
 from dphmm.decoding import OtherQuery, rows_and_subjects
 from dphmm.learning.expectation import Chain, Sample
-from dphmm.learning.sequences import Stretch, public_slots, stretches_of
+from dphmm.learning.sequences import LONGEST_GAP, Stretch, public_slots, stretches_of
 from dphmm.learning.tilt import AROUND, Tilt
 from dphmm.markov.model import ANSWERS, MarkovModel
 from dphmm.markov.slots import Slots
@@ -195,22 +195,26 @@ def learn_rows(
     plan = subjects.setting.model
     if plan.slots is not None:
         return Learned.public(plan, 0, "the plan model has slots, and learning begins with one matrix")
-    users, answered = _drawn(rows, plan)
-    if len(users) < FEWEST and not beside:
-        few = f"people with answers: {answered}" if answered == len(users) else f"{len(users)} people are work enough"
-        return Learned.public(plan, len(users), f"{few}, and learning leaves people out; at least {FEWEST}")
+    users, answered, _ = _drawn(rows, plan)
+    if len(users) < FEWEST:
+        few = "people with answers" if answered == len(users) else f"of {answered:,} people those who are learned from"
+        reason = f"{few}: {len(users)}, and learning leaves people out; at least {FEWEST}"
+        return Learned.public(plan, len(users), reason)
     base = learner(plan)
     names, stretches = stretches_of(rows, subjects, base, beside, users)
-    if len(names) < FEWEST:
-        reason = f"people with answers: {len(names)}, and learning leaves people out; at least {FEWEST}"
-        return Learned.public(plan, len(names), reason)
     slots = public_slots(stretches, plan.step, SLOTS)
     family, iterations, gains = chosen(stretches, names, base, slots, progress)
     gain, error, reason = float(gains.mean()), _error(gains) / len(gains), ""
     if gain <= error:
         reason = f"answers left out are likelier by {gain:.3g} a person, with a standard error of {error:.3g}"
         family, iterations = "public", 0
-    found = {"family": family, "iterations": iterations, "gain": gain, "error": error, "people": len(names)}
+    found: dict[str, Any] = {
+        "family": family,
+        "iterations": iterations,
+        "gain": gain,
+        "error": error,
+        "people": len(names),
+    }
     provenance = {
         "method": ANSWERS,
         **found,
@@ -243,30 +247,37 @@ def learn_rows(
 
 def seconds_ahead(rows: ReleasedRows, plan: MarkovModel) -> float:
     """About how long learning takes at most."""
-    users, steps = set(_drawn(rows, plan)[0]), 0
+    return PASSES * _drawn(rows, plan).moves * _SECONDS
+
+
+class _Drawn(NamedTuple):
+    """Those who are learned from, of so many people with answers; steps times stored moves of a pass over them."""
+
+    users: list[str]
+    answered: int
+    moves: int
+
+
+def _drawn(rows: ReleasedRows, plan: MarkovModel) -> _Drawn:
+    """People by the hashes of their names, as many as have `MOST_STEPS` steps, and `MOST_MOVES` a pass."""
+    names, steps = list[str](), list[int]()
     for user, at in rows.by_user():
-        steps += int(np.ptp(rows.step[at])) + 1 if user in users else 0
-    return PASSES * steps * (plan.n_transitions + plan.n_states) * _SECONDS
-
-
-def _drawn(rows: ReleasedRows, plan: MarkovModel) -> tuple[list[str], int]:
-    """Those who are learned from, and how many people have answers.
-
-    They are drawn by their names, as many as have `MOST_STEPS` steps, and `MOST_MOVES` steps times stored moves.
-    """
-    names, steps = [], []
-    for user, at in rows.by_user():
-        if any(rows.plans[row] for row in at.tolist()):
+        asked = at[[rows.plans[row] != "" for row in at.tolist()]]
+        if len(asked):
+            gaps = np.diff(rows.step[asked])
             names.append(user)
-            steps.append(int(np.ptp(rows.step[at])) + 1)
-    order, most = by_name(names), min(MOST_STEPS, MOST_MOVES // (plan.n_transitions + plan.n_states))
-    count = int((np.cumsum(np.array(steps, dtype=np.int64)[order]) <= most).sum())
-    return [names[number] for number in order[:count].tolist()], len(names)
+            steps.append(1 + int(np.where(gaps > LONGEST_GAP, 1, gaps).sum()))
+    order, each = by_name(names), plan.n_transitions + plan.n_states
+    total = np.cumsum(np.array(steps, dtype=np.int64)[order])
+    count = int((total <= min(MOST_STEPS, MOST_MOVES // each)).sum())
+    users = [names[number] for number in order[:count].tolist()]
+    return _Drawn(users, len(names), each * int(total[count - 1]) if count else 0)
 
 
 def by_name(names: Sequence[str]) -> IntArray:
     """People in the order of the hashes of their names, which no answer decides."""
-    return np.array(sorted(range(len(names)), key=lambda n: hashlib.sha256(names[n].encode()).digest()))
+    order = sorted(range(len(names)), key=lambda n: hashlib.sha256(names[n].encode()).digest())
+    return np.array(order, dtype=np.int64)
 
 
 def learn(

@@ -73,7 +73,8 @@ def stretches_of(
 ) -> tuple[list[str], list[Stretch]]:
     """The people with answers, by name, and their stretches, in this order; ``base``: the model to learn from.
 
-    ``beside``: answers of other queries, which count too. ``users``: these people alone. Raises InvalidInput as `dphmm.reconstruction.smooth` does.
+    ``beside``: answers of other queries, which count too. ``users``: these people alone. Raises InvalidInput as
+    `dphmm.reconstruction.smooth` does.
     """
     smoothers, others = Smoothers(subjects, base), OtherRows(beside)
     people, stretches, wanted = list[str](), list[Stretch](), None if users is None else set(users)

@@ -252,9 +252,8 @@ class Released:
         """
         from dphmm.learning.learn import Learned
 
-        path, found = self.folder.path / LEARNED, None
-        if path.exists():
-            found = Learned.stored(load_model(path), self.model, file_digest(self.folder.table))
+        path, table = self.folder.path / LEARNED, self.folder.table
+        found = Learned.stored(load_model(path), self.model, file_digest(table)) if path.exists() else None
         return found or Learned.public(self.model, 0, "the folder has no model that was learned from its table")
 
     def learn(
@@ -303,7 +302,8 @@ class Released:
 
         ``beside`` : other releases about the same people, whose answers count too. ``path``: also the likeliest path.
         ``own_places``: learn the places that each person returns to, where that helps. ``believe``: a model to read
-        with in place of the `learned` one; ``model`` is the public one. Raises as `dphmm.reconstruction.smooth`, which says what the columns are.
+        with in place of the `learned` one; ``model`` is the public one. Raises as `dphmm.reconstruction.smooth`, which
+        says what the columns are.
         """
         from dphmm.storage.released import smoothed_table
 
@@ -409,8 +409,8 @@ class Released:
     ) -> ReleaseReport:
         """The report, as it is shown in a notebook; with the ``truth`` for the owner alone.
 
-        ``ledger`` : counts what was spent over all files and queries. ``believe``: as of `estimates`; the page says with
-        which model answers were read. ``choices`` and errors are those of `dphmm.report.read_report`.
+        ``ledger`` : counts what was spent over all files and queries. ``believe``: as of `estimates`; the page says
+        with which model answers were read. ``choices`` and errors are those of `dphmm.report.read_report`.
         """
         from dphmm.report.assembling import confirmed_report
         from dphmm.report.content import Made
@@ -470,7 +470,7 @@ class Released:
 
         statement, options = self.statement, self.subjects.setting.options
         public = (self.model, self.policy, self.space, options.epsilon)
-        given = {"ledger": ledger, "query": statement.query, "believe": self.learned.model}
+        given: dict[str, Any] = {"ledger": ledger, "query": statement.query, "believe": self.learned.model}
         return attack(self.folder.table, truth, *public, **given, **options.choices)
 
     def check(self, ledger: PathLike | None = None) -> CheckedRelease:

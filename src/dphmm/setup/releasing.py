@@ -15,7 +15,7 @@ from dphmm.accounting.person import alike_words
 from dphmm.accounting.promise import SequencePromise
 from dphmm.batch import Batch, unanswered_words
 from dphmm.errors import InvalidInput
-from dphmm.learning.learn import Learned
+from dphmm.learning.learn import Learned, seconds_ahead
 from dphmm.session.releases import Releases
 from dphmm.setup.publishing import PublicSide
 from dphmm.setup.released import Released
@@ -102,10 +102,17 @@ class FinishedRelease(NamedTuple):
             return None
         return unanswered_words(published.subjects, published.unanswered, noun_words(self.batch.noun)["people"])
 
+    @property
+    def seconds_to_learn(self) -> float:
+        """About how long `learn` takes at most."""
+        if self.published.rows > MOST_LEARNED:
+            return 0.0
+        return seconds_ahead(self.released.answers, self.released.model)
+
     def learn(self, progress: bool | Progress) -> Learned:
         """How people move, learned from the answers and kept in the folder, for its readers."""
         if self.published.rows > MOST_LEARNED:
-            reason = f"more than {MOST_LEARNED:,} rows: dphmm read --learn draws people among them"
+            reason = f"more than {MOST_LEARNED:,} rows: dphmm read --believe learned draws people among them"
             return Learned.public(self.released.model, 0, reason)
         return self.released.learn(keep=True, progress=progress)
 

@@ -62,10 +62,11 @@ class SyntheticStatement(Part, frozen=True, kw_only=True):
         "Nothing is known: {{ whole.why }}.{% elif learning %}The rows are drawn from the model"
         "{% if like %} and the totals that they keep{% endif %}, and from nothing else. "
         "They lose what the fit of the model lost: {{ learning.sentence() }}{% else %}The model says of itself that it "
-        "was made from geometry{% if answers %} and published answers{% endif %} alone, and no hash confirms it. If so, no "
-        "row tells anything about anybody{% if answers %} but what these answers tell{% endif %}{% if like %} but what "
-        "the totals that are kept tell{% endif %}.{% endif %}{% if answers and private is true %} Of the answers, the "
-        "privacy statement of their release says what is promised.{% endif %}",
+        "was made from geometry{% if answers %} and published answers{% endif %} alone, and no hash confirms it. "
+        "If so, no row tells anything about anybody{% if answers %} but what these answers tell{% endif %}"
+        "{% if like %} but what the totals that are kept tell{% endif %}.{% endif %}"
+        "{% if answers and private is true %} Of the answers, the privacy statement of their release "
+        "says what is promised.{% endif %}",
         "not protected": """
 What the model says of people in general: rows that are any good tell it, whether or not a person took part.
 {% if like %}Public totals that the rows were made to agree with: they are taken to be public.{% endif +%}
