@@ -262,27 +262,18 @@ def test_what_is_learned_lies_in_the_release_and_reads_it(places, tmp_path, run,
     released = dphmm.open(folder)
     sticky = 0.9 * np.eye(released.model.n_states) + 0.1 / released.model.n_states
     public = {"space": released.model.space, "step": released.model.step}
-<<<<<<< HEAD
-    model = dphmm.MarkovModel(released.model.initial, sticky, **public, start="at")
-    monkeypatch.setattr(Released, "learn", lambda self, **given: Learned(model, "mix", 13, 2.0, 0.5, 12))
-    told = one_json(run("read", folder, "--believe", "learned", "--json"))
-    assert told["output"] == str(folder / "learned.npz") and told["family"] == "mix" and told["reason"] is None
-    assert released.folder.others() == [] and dphmm.storage.load_model(folder / "learned.npz").digest == model.digest
-    run("read", folder, "--estimates", "--believe", "learned")
-=======
     found = {"family": "mix", "iterations": 13, "gain": 2.0, "error": 0.5, "people": 12, "reason": ""}
     origin = {"method": "released answers", **found, "plan_model": released.model.digest}
     origin["released"] = [released.folder.files()[released.folder.table.name]]
     model = dphmm.MarkovModel(released.model.initial, sticky, **public, start="at", provenance=origin)
     monkeypatch.setattr("dphmm.learning.learn.learn_rows", lambda *args, **given: Learned(model, **found))
-    told = one_json(run("read", folder, "--learn", "--json"))
+    told = one_json(run("read", folder, "--believe", "learned", "--json"))
     assert told["output"] == str(folder / "learned.npz") and told["family"] == "mix" and told["reason"] is None
     assert released.folder.others() == [] and dphmm.storage.load_model(folder / "learned.npz").digest == model.digest
     assert "a model learned from the answers of 12 people" in run("read", folder, "--estimates").stderr
     default = (folder / "estimates.csv").read_bytes()
-    run("read", folder, "--estimates", "--believe", folder / "learned.npz")
+    run("read", folder, "--estimates", "--believe", "learned")
     assert (folder / "estimates.csv").read_bytes() == default
->>>>>>> f4dda9f8 (Learning is told ahead, its page says what it is beside other work, and its benchmark has a long form)
     got = pd.read_csv(folder / "estimates.csv").probability
     assert np.allclose(got, released.estimates(believe=model, progress=False).probability)
     run("read", folder, "--estimates", "--believe", folder / "model.npz")
