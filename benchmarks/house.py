@@ -31,9 +31,9 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 63_643,
-    "code lines of tests": 81_601,
-    "words of docs": 120_362,
+    "code lines": 63_785,
+    "code lines of tests": 81_689,
+    "words of docs": 120_975,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

@@ -56,7 +56,7 @@ def forward(
     for t in range(steps):
         now = alpha[t]
         if t > 0:
-            before, own, slot = alpha[t - 1], slots[t - 1], _slot(slots[t - 1])
+            before, matrix, slot = alpha[t - 1], slots[t - 1], _slot(slots[t - 1])
             for j in range(n_states):
                 row = now[j]
                 row[:] = 0.0
@@ -68,7 +68,7 @@ def forward(
                             row[k] += chance * come[k]
                     else:
                         for k in range(n):
-                            row[k] += moves.ahead[own[k], moves.column[e]] * come[k]
+                            row[k] += moves.ahead[matrix[k], moves.column[e]] * come[k]
                 for k in range(n):
                     row[k] = moves.stays * row[k] + moves.share[j]
         total = sums[t]
@@ -119,7 +119,7 @@ def backward(
         if t == 0:
             starts += alpha[0]
             return
-        own, slot = slots[t - 1], _slot(slots[t - 1])
+        matrix, slot = slots[t - 1], _slot(slots[t - 1])
         for i in range(n_states):
             before, message = alpha[t - 1, i], later[i]
             message[:] = 0.0
@@ -127,8 +127,8 @@ def backward(
                 come = gain[moves.indices[e]]
                 if slot < 0:
                     for k in range(n):
-                        chance = moves.ahead[own[k], e]
-                        counts[own[k], e] += chance * moves.stays * (before[k] * come[k])
+                        chance = moves.ahead[matrix[k], e]
+                        counts[matrix[k], e] += chance * moves.stays * (before[k] * come[k])
                         message[k] += chance * come[k]
                     continue
                 chance = moves.ahead[slot, e]

@@ -202,12 +202,12 @@ def _learned(
         raise InvalidInput("-o", str(path), "a name ending in .npz")
     new_output(path, [one.folder.table for one in (released, *beside)], given["force"] or given["output"] is None)
     with console.progress("learn") as progress:
-        found = released.learn(beside=beside, keep=given["output"] is None, progress=progress or False)
-    written = None if found.reason else str(path)
+        learned = released.learn(beside=beside, keep=given["output"] is None, progress=progress or False)
+    written = None if learned.reason else str(path)
     if written is not None and given["output"] is not None:
-        save_model(found.model, path)
-    console.say([("learned", found.words), ("", PUBLIC), *([("written", written)] if written else [])])
-    return {**found.document(), "meaning": PUBLIC, "output": written}
+        save_model(learned.model, path)
+    console.say([("learned", learned.words), ("", PUBLIC), *([("written", written)] if written else [])])
+    return {**learned.document(), "meaning": PUBLIC, "output": written}
 
 
 # -- where people were ----------------------------------------------------------------------------------------------
@@ -237,21 +237,21 @@ def _estimates(
     }
     if smoothed.path is not None:
         document["path_is_likeliest_state"] = float((smoothed.path == smoothed.state).mean())
-    told: list[Row] = []
+    rows: list[Row] = []
     if given["believe"] is not None:
         document["believe"] = given["believe"]
-        told.append(("read with", given["believe"]))
+        rows.append(("read with", given["believe"]))
     elif not released.learned.reason:
         document["believe"] = str(released.folder.path / LEARNED)
-        told.append(("read with", f"a model learned {released.learned.words}"))
+        rows.append(("read with", f"a model learned {released.learned.words}"))
     if given["own_places"]:
         document["own_places"] = None if places is None else {"rate": places.rate, "weight": places.weight}
         none = "none: answers left out are no likelier with them"
-        told.append(("own places", none if places is None else f"{places.rate:.0%} of moves"))
+        rows.append(("own places", none if places is None else f"{places.rate:.0%} of moves"))
     console.say(
         [
             ("estimates", f"{document['rows']} rows of {document['subjects']} people"),
-            *told,
+            *rows,
             *([("with", f"the answers of {', '.join(one.folder.path.name for one in beside)} too")] if beside else []),
             ("likeliest state", f"has probability {document['mean_probability']:.3g} on average"),
             ("", PUBLIC),

@@ -126,5 +126,5 @@ def _grouped(stretches: list[Stretch], slots: Slots | None, base: MarkovModel) -
     which[which < 0] = count
     table = np.concatenate([*tables, np.ones((1, base.n_states))])
     ends = np.array([len(stretch.which) - 1 for stretch in stretches])
-    own = np.stack([slots_of(slots, stretch.phase, longest - 1, base.step) for stretch in stretches], axis=1)
-    return _Group(stretches, np.ascontiguousarray(own), table, which, ends)
+    matrix = np.stack([slots_of(slots, stretch.phase, longest - 1, base.step) for stretch in stretches], axis=1)
+    return _Group(stretches, np.ascontiguousarray(matrix), table, which, ends)

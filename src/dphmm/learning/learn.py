@@ -74,7 +74,8 @@ class Learned:
     def stored(cls, model: MarkovModel, plan: MarkovModel, file: str) -> Learned | None:
         """What a stored model says of itself; None for one of another plan model, or of other files than ``file``."""
         origin = model.provenance
-        if origin.get("method") != ANSWERS or origin.get("plan_model") != plan.digest or file not in origin["released"]:
+        of_this = (ANSWERS, plan.digest) == (origin.get("method"), origin.get("plan_model"))
+        if not of_this or file not in str(origin.get("released")) or not origin.keys() >= set(_RECORDED):
             return None
         return cls(model, **{name: origin[name] for name in _RECORDED})
 
@@ -208,7 +209,7 @@ def learn_rows(
     if gain <= error:
         reason = f"answers left out are likelier by {gain:.3g} a person, with a standard error of {error:.3g}"
         family, iterations = "public", 0
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "family": family,
         "iterations": iterations,
         "gain": gain,
@@ -217,14 +218,14 @@ def learn_rows(
     }
     provenance = {
         "method": ANSWERS,
-        **found,
+        **record,
         "reason": reason,
         "plan": plan.provenance,
         "plan_model": plan.digest,
         "released": sorted(files),
     }
     if reason:
-        return Learned(plan.with_origin(provenance), **found, reason=reason)
+        return Learned(plan.with_origin(provenance), **record, reason=reason)
     tilt, count = Tilt.of(base), 1 if slots is None else slots.n
     every = learning(Sample(base, slots, stretches, len(names)), tilt, count, first_law(base))
     chain = next(checkpoint.chain for checkpoint in every if checkpoint.iterations == iterations)
@@ -242,7 +243,7 @@ def learn_rows(
         secrets=base.secrets,
         slots=slots,
     )
-    return Learned(model, **found)
+    return Learned(model, **record)
 
 
 def seconds_ahead(rows: ReleasedRows, plan: MarkovModel) -> float:

@@ -218,8 +218,8 @@ class ReleaseSession:
         reading = Reading(self._setting, believed_model(self._setting, believe))
         if reading.believed is not None:
             stored = self._stored_plans(self._t - 1)
-            told = [(entry.t, plan, np.array(entry.z, dtype=np.int64)) for entry, plan in stored if plan is not None]
-            posterior = belief_after(reading, told, self._t - 1, self.origin)
+            answers = [(entry.t, plan, np.array(entry.z, dtype=np.int64)) for entry, plan in stored if plan is not None]
+            posterior = belief_after(reading, answers, self._t - 1, self.origin)
         return estimate(posterior, self._setting.space, loss)
 
     @property

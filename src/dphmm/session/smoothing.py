@@ -580,7 +580,7 @@ def joint_belief(
     Source: docs/proofs/joint-queries.md.
     """
     stored: dict[int, list[tuple[Setting, Entry]]] = {}
-    last, start, origin, told = 0, None, "", list[tuple[int, Plan, IntArray]]()
+    last, start, origin, answers = 0, None, "", list[tuple[int, Plan, IntArray]]()
     for _, query in ledger.sessions_of([subject]):
         header = ledger.header(subject, query)
         space = spaces if isinstance(spaces, StateSpace) else spaces.get(query)
@@ -608,9 +608,9 @@ def joint_belief(
             plan = setting.made_again(position.prior.support, ledger.plan(str(entry.plan_hash)))
             check_made_again(entry, plan.hash)
             z = np.array(entry.z, dtype=np.int64)
-            told.append((step, plan, z))
+            answers.append((step, plan, z))
             belief = belief.condition(plan.log_likelihood(z), plan.still_possible(z))
         position = position.predict(model, belief)
     if reads.believed is not None:
-        return belief_after(reads, told, until, origin)
+        return belief_after(reads, answers, until, origin)
     return belief if position.t > until else position.predict_through(model, until).prior

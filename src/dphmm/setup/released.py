@@ -253,8 +253,8 @@ class Released:
         from dphmm.learning.learn import Learned
 
         path, table = self.folder.path / LEARNED, self.folder.table
-        found = Learned.stored(load_model(path), self.model, file_digest(table)) if path.exists() else None
-        return found or Learned.public(self.model, 0, "the folder has no model that was learned from its table")
+        stored = Learned.stored(load_model(path), self.model, file_digest(table)) if path.exists() else None
+        return stored or Learned.public(self.model, 0, "the folder has no model that was learned from its table")
 
     def learn(
         self, *, beside: Sequence[Released] = (), keep: bool = False, progress: bool | Progress = True
@@ -269,7 +269,7 @@ class Released:
 
         try:
             with shown(progress, "learn") as report:
-                found = learn_rows(
+                learned = learn_rows(
                     *(self.answers, self.subjects),
                     beside=[(one.answers, one.subjects) for one in beside],
                     files=[file_digest(one.folder.table) for one in (self, *beside)],
@@ -278,16 +278,16 @@ class Released:
         except InvalidInput as error:
             if not keep:
                 raise
-            found = Learned.public(self.model, 0, str(error))
+            learned = Learned.public(self.model, 0, str(error))
         if keep:
             path = self.folder.path / LEARNED
-            if found.model is self.model:
+            if learned.model is self.model:
                 path.unlink(missing_ok=True)
             else:
-                save_model(found.model, path)
+                save_model(learned.model, path)
             self.folder.keep([LEARNED])
-            self.__dict__["learned"] = found
-        return found
+            self.__dict__["learned"] = learned
+        return learned
 
     def estimates(
         self,
@@ -470,8 +470,8 @@ class Released:
 
         statement, options = self.statement, self.subjects.setting.options
         public = (self.model, self.policy, self.space, options.epsilon)
-        given: dict[str, Any] = {"ledger": ledger, "query": statement.query, "believe": self.learned.model}
-        return attack(self.folder.table, truth, *public, **given, **options.choices)
+        with_model: dict[str, Any] = {"ledger": ledger, "query": statement.query, "believe": self.learned.model}
+        return attack(self.folder.table, truth, *public, **with_model, **options.choices)
 
     def check(self, ledger: PathLike | None = None) -> CheckedRelease:
         """Whether the release is what it says it is: rows, plans, statement, and with a ledger what was paid.
