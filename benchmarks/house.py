@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 LIMITS: dict[str, float] = {
     "code lines": 63_785,
     "code lines of tests": 81_689,
-    "words of docs": 120_975,
+    "words of docs": 120_985,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
