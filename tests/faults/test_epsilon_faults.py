@@ -6,6 +6,7 @@ a release is drawn that does not fit the cap.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from decimal import Decimal
 from fractions import Fraction
@@ -142,7 +143,8 @@ def of_constraint(constraint):
     """A release under a policy's file that has this constraint beside it."""
 
     def line(place):
-        return shlex.join(set_in(shlex.split(RELEASE), constraint=constraint))
+        with contextlib.chdir(place / "."):
+            return shlex.join(set_in(shlex.split(RELEASE), constraint=constraint))
 
     return line
 

@@ -44,6 +44,7 @@ KNOWN = {
     "storage/ledger/schema.py": "the id of a ledger, which no row decides",
     "studio/gate.py": "a part of an address that nobody can guess",
     "markov/private/worth.py": "invented people of the forecast of a fit, from a fixed seed: simulation",
+    "markov/private/noisy_table.py": "invented tables of a spread and of a forecast, from their seeds: simulation",
     "markov/private/spread.py": "resampled noisy tables, from a seed that the caller gives: simulation",
     "synthesis.py": "invented people, drawn from a public model: no answer about anybody hangs on them",
     "choose/simulated.py": "invented people and their walks, from a generator that the caller seeds: simulation",

@@ -281,11 +281,12 @@ class Released:
             learned = Learned.public(self.model, 0, str(error))
         if keep:
             path = self.folder.path / LEARNED
-            if learned.model is self.model:
-                path.unlink(missing_ok=True)
-            else:
-                save_model(learned.model, path)
-            self.folder.keep([LEARNED])
+            if learned.model is not self.model or path.exists():
+                if learned.model is self.model:
+                    path.unlink()
+                else:
+                    save_model(learned.model, path)
+                self.folder.keep([LEARNED])
             self.__dict__["learned"] = learned
         return learned
 
@@ -494,9 +495,9 @@ class Released:
         file = ledger_file if ledger_file is not None and ledger_file.is_file() else None
         found = check_release(self.folder.table, *public, ledger=ledger, ledger_file=file, plain=plain)
         others = [(WRONG, "folder", line) for line in self.folder.others()]
-        return found.beside(
-            others if found.convicted or not found.rows else [*others, ("stated", "account", self.account)]
-        )
+        if not (found.convicted or others) and found.rows:
+            return found.beside([("stated", "account", self.account)])
+        return found.beside(others)
 
     @property
     def account(self) -> str:
@@ -517,7 +518,7 @@ class Released:
             least, most = min(spent), max(spent)
             return f"{most:.6g}" if most - least <= 1e-9 * most else f"{least:.6g} to {most:.6g}"
 
-        noun = self.statement.subjects.words["people" if len(sums) != 1 else "person"]
+        noun = self.statement.subjects.words["people" if len(sums) != 1 else "noun"]
         alike = ", all alike" * (len(sums) > 1 and "to" not in words(sums))
         people = f"{len(sums):,} {noun}{alike}: {words(sums)}{' each' * (len(sums) > 1)}"
         if promise is None or not blocks:
