@@ -31,8 +31,8 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 63_785,
-    "code lines of tests": 81_689,
+    "code lines": 63_786,
+    "code lines of tests": 81_692,
     "words of docs": 120_985,
     "circles of imports": 0,
     "circles with types": 0,

@@ -237,21 +237,21 @@ def _estimates(
     }
     if smoothed.path is not None:
         document["path_is_likeliest_state"] = float((smoothed.path == smoothed.state).mean())
-    rows: list[Row] = []
+    readers: list[Row] = []
     if given["believe"] is not None:
         document["believe"] = given["believe"]
-        rows.append(("read with", given["believe"]))
+        readers.append(("read with", given["believe"]))
     elif not released.learned.reason:
         document["believe"] = str(released.folder.path / LEARNED)
-        rows.append(("read with", f"a model learned {released.learned.words}"))
+        readers.append(("read with", f"a model learned {released.learned.words}"))
     if given["own_places"]:
         document["own_places"] = None if places is None else {"rate": places.rate, "weight": places.weight}
         none = "none: answers left out are no likelier with them"
-        rows.append(("own places", none if places is None else f"{places.rate:.0%} of moves"))
+        readers.append(("own places", none if places is None else f"{places.rate:.0%} of moves"))
     console.say(
         [
             ("estimates", f"{document['rows']} rows of {document['subjects']} people"),
-            *rows,
+            *readers,
             *([("with", f"the answers of {', '.join(one.folder.path.name for one in beside)} too")] if beside else []),
             ("likeliest state", f"has probability {document['mean_probability']:.3g} on average"),
             ("", PUBLIC),
