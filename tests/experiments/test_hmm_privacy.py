@@ -237,7 +237,7 @@ def test_the_real_files_are_read_whole(data_folder):
         data = real.DATA_SETS[name]
         if not (data_folder / data.file).is_file():
             pytest.skip(f"this real data is not here: {data.file}")
-        found = real._sequences(data_folder / data.file, data)
+        found = real.sequences_of(data_folder / data.file, data)
         assert len(found) == people and max(map(len, found)) == longest
         assert len(np.unique(np.concatenate(found))) == data.symbols
 
