@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,10 +37,13 @@ def cells(name: str) -> Iterator[Cell]:
 
 
 def release_arguments(cell: Cell, folder: Path) -> list[Any]:
-    """The release of one cell."""
+    """The release of one cell, whose constraint is written beside its policy."""
+    policy = folder / f"{cell.file}.policy.json"
+    document = json.loads((folder / f"{cell.model}-{cell.policy}.json").read_text())
+    policy.write_text(json.dumps({**document, "setting": {"constraint": cell.constraint}}))
     return [
         "release", folder / "release.parquet", "--model", folder / f"{cell.model}.npz",
-        "--policy", folder / f"{cell.model}-{cell.policy}.json", "--epsilon", "1", "--constraint", cell.constraint,
+        "--policy", policy, "--epsilon", "1",
         "-o", folder / cell.file, "--format", "parquet", "--ledger", folder / f"{cell.file}.db",
         "--model-people", "others", "--json", "--yes",
     ]  # fmt: skip
