@@ -31,14 +31,14 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 63_786,
-    "code lines of tests": 81_692,
-    "words of docs": 120_985,
+    "code lines": 63_841,
+    "code lines of tests": 81_743,
+    "words of docs": 121_022,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
     "imports in functions": 0,
-    "keys of release.toml": 110,
+    "keys of release.toml": 120,
     "functions with many parameters": 29,
     "docstrings that begin with a clause, %": 21,
     "names that say nothing": 1_379,

@@ -308,7 +308,7 @@ class TestAPipeline:
         for about, beside in (((), ""), (("--about", 30), ", 27 % of the people")):
             told = run("check", "--setup", tmp_path / "release.toml", *about, code=code).stdout
             noise = "discrete Laplace, scale 8, on the transitions: expected error 7.979 in each number"
-            assert f"noise of the fit {noise}{beside}\n" in told
+            assert f"noise            fit: {noise}{beside}\n" in told
         assert ("stops            no row at a step that the schedule asks" in told) == (code == 2)
         assert f"{steps} that may be asked have rows" in told
         assert "not looked at    moves, and which of these steps its plan asks" in told and "adds   " in told

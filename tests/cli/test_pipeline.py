@@ -12,7 +12,7 @@ import json
 import pytest
 
 import dphmm
-from commands import PIPELINE, walk_rows, write_rows
+from commands import PIPELINE, typed, walk_rows, write_rows
 from dphmm.cli.pipeline import RECORD, Pipeline
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
@@ -396,7 +396,7 @@ def test_a_lost_ledger_is_no_leave_to_fit_again(run, fitted_alone):
 
 def published(folder):
     with open_ledger(folder / "ledger.db", read_only=True) as ledger:
-        return {one.name: one.epsilon for one in ledger.publications()}
+        return {one.name: one.epsilon * one.units for one in ledger.publications()}
 
 
 @pytest.fixture
@@ -545,3 +545,65 @@ def test_one_setting_is_that_of_the_plan_and_of_the_release(run, folder):
     ):
         (folder / "release.toml").write_text(wrong)
         assert run("run", folder / "release.toml", code=2).stderr.startswith(told)
+
+
+ASKED = PIPELINE + '[query]\nepsilon = 1\ndependence = "group:8"\nneighbours = "add-remove"\n'
+
+
+def test_a_query_is_answered_once_whatever_the_rows_are_and_before_anybody_is_released(run, folder):
+    """A second answer to the same question would be paid for again; one to another question is, with consent."""
+    (folder / "release.toml").write_text(ASKED)
+    assert list(stages(run("run", folder / "release.toml", "--json"))) == [
+        "data",
+        "model",
+        "query",
+        "policy",
+        "release",
+    ]
+    out = folder / "out"
+    names, first = sorted(path.name for path in out.iterdir()), (out / "query.csv").read_bytes()
+    assert {"query.csv", "query.csv.privacy.json"} < set(names) and not [n for n in names if "rejected" in n]
+    assert (folder / "out.owner" / "query.csv.rejected.csv").stat().st_mode & 0o077 == 0
+    assert published(folder) == {"query of out": 1} and not dphmm.open(out).folder.others()
+    assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
+    (out / "query.csv").unlink()
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=("u1", "u2", "u3", "u4")))
+    assert stages(run("run", folder / "release.toml", "--json"))["query"] == "done"
+    assert (out / "query.csv").read_bytes() == first and published(folder) == {"query of out": 1}
+    # Another release of the same people is no other query.
+    (folder / "release.toml").write_text(ASKED.replace("epsilon = 0.5", "epsilon = 0.6"))
+    again = stages(run("run", folder / "release.toml", "--spend-again", "--json"))
+    assert (again["query"], again["release"]) == ("as it was", "done")
+    (folder / "release.toml").write_text(ASKED.replace("epsilon = 0.5", "epsilon = 0.6").replace("group:8", "group:9"))
+    refused = run("run", folder / "release.toml", code=2).stderr
+    assert "[query]: got a new question" in refused and published(folder) == {"query of out": 1}
+    anew = run("run", folder / "release.toml", "--spend-again")
+    assert "epsilon 2 in all, by 2 queries" in anew.stderr and (out / "query.csv").read_bytes() == first
+    assert published(folder) == {"query of out": 1, "query of out-2": 1} and (folder / "out-2" / "query.csv").exists()
+    assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
+
+
+def test_a_check_that_stops_the_release_stops_no_query(run, folder):
+    """That there is an answer says nothing of the rows: it is there also where the release stops for them."""
+    (folder / "release.toml").write_text(ASKED)
+    away = [(user, t, 10.0, lon) for user, t, _, lon in walk_rows()]
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], away)
+    told = run("run", folder / "release.toml", code=2).stderr
+    assert "the query is done, and its epsilon 1 is spent: nobody was released" in told
+    assert (folder / "out" / "query.csv").exists() and published(folder) == {"query of out": 1}
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows())
+    run("run", folder / "release.toml", "-q")
+    assert published(folder) == {"query of out": 1} and answers(folder)
+
+
+def test_what_a_query_or_the_release_refuses_is_refused_before_a_query_is_drawn(run, folder):
+    for old, new, field in (
+        ("epsilon = 1\n", "", "[query] epsilon"),
+        ("group:8", "groups:8", "[query] dependence"),
+        ("epsilon = 0.5", 'epsilon = "0.5"\nhours = "7-9"', "[release] hours"),
+    ):
+        (folder / "release.toml").write_text(ASKED.replace(old, new))
+        assert f"error: {field}" in run("run", folder / "release.toml", code=2).stderr
+    (folder / "release.toml").write_text(ASKED)
+    assert "no limit" in typed("run", folder / "release.toml", code=2).stderr
+    assert not (folder / "ledger.db").exists() or not published(folder)

@@ -25,7 +25,7 @@ from dphmm.cli.fit_data import public_space, times
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.init import first_of, header
 from dphmm.cli.options import loaded_model, messages, spelling_of
-from dphmm.cli.pipeline import LEDGER, MODEL, PEOPLE, Pipeline, run_stage
+from dphmm.cli.pipeline import LEDGER, MODEL, PEOPLE, STAGES, Pipeline, run_stage
 from dphmm.cli.plan import plan
 from dphmm.cli.release import read_rows, release
 from dphmm.cli.release_job import Job, asked_promise, check_asked
@@ -40,6 +40,8 @@ from dphmm.storage.release_folder import ReleaseFolder
 if TYPE_CHECKING:
     from dphmm.evaluation.table_check import TableCheck
 
+#: Stages that ask people, or read what was answered.
+_AFTER = ("release", "estimates", "population", "synthesize", "report")
 #: Options of a release that are no part of a question, or change nothing of a table.
 _OTHERS = (
     "trajectories", "model", "policy", "output", "format", "new", "dry_run", "although", "check", "yes", "noun",
@@ -65,7 +67,9 @@ def _of_release(option: click.Parameter) -> click.Parameter:
 @click.option("--model", metavar="M", help="The model, as dphmm fit writes it.")
 @click.option("--policy", metavar="P", help="The policy, where lonely states are merged by it.")
 @click.option("--setup", metavar="FILE", help="In place of all others: a pipeline, of what dphmm run would release.")
-@click.option("--about", type=int, metavar="N", help="With --setup: about how many people a private fit is made of.")
+@click.option(
+    "--about", type=int, metavar="N", help="With --setup: about how many people are fitted on, or in a query."
+)
 @messages
 def check(setup: str | None, about: int | None, quiet: bool, as_json: bool, **given: Any) -> int:
     """Look at a table before anything is spent: what would it be to a release? For its owner alone.
@@ -76,8 +80,8 @@ def check(setup: str | None, about: int | None, quiet: bool, as_json: bool, **gi
 
     With --setup the rows of a pipeline are read, of everybody also after a split, and a model, a policy and a plan are
     made, in a folder that is removed. A private fit is not drawn: until dphmm run has done it, no moves are looked at,
-    and in place of the steps of its plan all that it may ask. What its noise would be is told, also beside --about N
-    people.
+    and in place of the steps of its plan all that it may ask. What its noise would be is told, and that of
+    a query, also beside --about N people.
     """
     if setup is None:
         if about is not None:
@@ -102,28 +106,33 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_js
     """Look at the rows of a pipeline, with its public stages run in a folder from scratch."""
     drawn = "fit" in pipeline.stages and pipeline.is_drawn("fit")
     stand_in, allowed, noise = drawn and not (pipeline.folder / MODEL).exists(), None, list[str]()
-    if about is not None and not stand_in:
-        raise InvalidInput("--about", about, "a pipeline with a private fit that is not drawn yet")
-    for name in [name for name in ("data", "split", "model", "fit", "policy", "plan") if name in scratch.stages]:
+    if about is not None and not (stand_in or "query" in scratch.stages):
+        raise InvalidInput("--about", about, "a pipeline with a query, or a private fit that is not drawn yet")
+    for name in [name for name in STAGES if name in scratch.stages and (name not in _AFTER)]:
         words = scratch.command(name, 1).words
         with options_called(pipeline.members(name)):
-            dry = name == "fit" and stand_in
+            dry = name == "query" or (name == "fit" and stand_in)
             if name == "fit" and drawn and not dry:
                 shutil.copyfile(pipeline.folder / MODEL, scratch.folder / MODEL)
             elif name == "plan" and stand_in:
                 allowed = _allowed(plan.make_context("plan", list(words[1:])).params)
             else:
-                beside = ["--ledger", str(scratch.ledger), "--id", "fit"]
+                beside = ["--ledger", str(scratch.ledger), "--id", name]
                 beside += [] if about is None else ["--about", str(about)]
                 with redirect_stderr(StringIO()) as said:
                     ended = run_stage([*words, *(["--dry-run", *beside] if dry else ["--quiet"])])
                 if ended not in (0, REJECTED):
                     click.echo(said.getvalue(), err=True, nl=False)
                     return ended
-                if dry:
+                if dry and name == "fit":
                     _write_stand_in(fit.make_context("fit", list(words[1:])).params, scratch.folder / MODEL)
+                if dry:
                     told = [line.partition(" ") for line in said.getvalue().splitlines()]
-                    noise = [part.strip() for label, _, part in told if label == "noise" and "expected error" in part]
+                    noise += [
+                        f"{name}: {part.strip()}"
+                        for label, _, part in told
+                        if label == "noise" and "expected error" in part
+                    ]
     given = release.make_context("release", list(scratch.command("release", 1).words[1:])).params
     given |= {"trajectories": str(scratch.folder / PEOPLE), "ledger": str(pipeline.ledger)}
     with options_called(pipeline.members("release")):

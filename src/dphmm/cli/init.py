@@ -155,7 +155,7 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
         known = next((layout for layout in fits if lower.issuperset(map(str.lower, layout.columns))), None)
     rest = _other(columns, _FILES_OF if several else _ONE_PERSON) if known is None else _standard(known, columns)
     called = [] if known is None or not known.noun else [f'noun = "{known.noun}"  # what one is called in the report']
-    text = "\n".join([*_HEAD, *lines, *rest, "", "[release]", *called, "", "[report]"])
+    text = "\n".join([*_HEAD, *lines, *rest, "", "[release]", *called, _QUERY, "", "[report]"])
     with replacing(output) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
     if as_json:
@@ -369,6 +369,7 @@ _CASES = (
     '# case-names = "kept"  # in place of random names: names and the order of cases tell when they began',
 )
 _PLAN = ("", "[plan]  # when to ask: a budget becomes a schedule", "path-epsilon = 12")
+_QUERY = "# [query] with epsilon = 0.5 adds noisy counts of all people in each state, at that epsilon more"
 _OF_A_DAY = ('per = "1d"', '# zone = "Europe/Berlin"  # whose midnight begins a day; UTC without it')
 _OF_A_SEQUENCE = (
     f'steps = "{QUESTIONS["steps"]}"  # the budget is of so many rows; public: choose it, never take it from the data',

@@ -3,10 +3,11 @@
 A pipeline is a TOML file with a table for each stage. The members of a table are options of its command, by name; what
 one stage reads of another is filled in. A stage runs again when its options or its inputs changed, and is passed over
 otherwise. What noise was drawn for is never drawn again by itself: people are split once for a folder; a private fit
-is a publication of the ledger that its release has, which gives the model again whatever the rows are then; a fit or a
-release that changed in anything but its rows is a new question about the same people. It is asked with --spend-again
-only, in a folder of its own beside what was published, with the same ledger. So is a split of other rows after a
-private fit, as long as nobody was released: the ledger keeps that fit, for everybody, and a second one adds.
+is a publication of the ledger that its release has, which gives the model again whatever the rows are then, and so is
+the answer of [query]; a fit, a query or a release that changed in anything but its rows is a new question about the
+same people. It is asked with --spend-again only, in a folder of its own beside what was published, with the same
+ledger. So is a split of other rows after a private fit, as long as nobody was released: the ledger keeps that fit, for
+everybody, and a second one adds. What is private and no release runs first, whatever a check of the rows finds.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from dphmm.storage.release_folder import ReleaseFolder
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
+    from dphmm.accounting.publication import Publication
 
 #: What ran, with which options and inputs: for the owner alone, since it has hashes of private files.
 RECORD = "run.json"
@@ -60,7 +62,7 @@ _LARGEST = 10**6
 PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE = "people.parquet", "model-people.parquet", "released-people.parquet"
 MODEL, POLICY, PLAN, LEDGER = "model.npz", "policy.json", "plan.json", "ledger.db"
 RELEASED, ESTIMATES, POPULATION, REPORT = "released.parquet", "estimates.parquet", "population.csv", "report.html"
-SYNTHETIC = "synthetic.parquet"
+SYNTHETIC, ANSWERED = "synthetic.parquet", "query.csv"
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,12 @@ STAGES: Mapping[str, Stage] = {
         leaves=("states", "symbols", "symbols-file", "starts", "iterations", "method", "noise", "delta", "order",
                 "seed", "spelling", "neighbours", "moves", "jump", "min-count", "merge-rare", "initial", "all-cells"),
     ),
+    "query": Stage(
+        ("query", "{kind}"), (("", PEOPLE), ("--states", MODEL)), (ANSWERED,), kind="histogram", file=True,
+        takes=(
+            "epsilon", "dependence", "states", "times", "step", "from", "windows", "neighbours", "consistent", "ends",
+        ),
+    ),
     "policy": Stage(("policy", "{kind}"), (("", MODEL),), (POLICY,), kind="radius", leaves=("setting",)),
     "plan": Stage(
         ("plan",), (("", MODEL), ("--policy", POLICY)), (PLAN,),
@@ -122,11 +130,13 @@ _NEEDED = ("data", "policy", "release")
 #: Of all questions of a pipeline.
 _SHARED = (PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE)
 #: What may be published; all else that stages write is the owner's, who has it in the folder beside.
-_PUBLIC = (RELEASED, ESTIMATES, POPULATION, SYNTHETIC, REPORT)
+_PUBLIC = (RELEASED, ESTIMATES, POPULATION, SYNTHETIC, REPORT, ANSWERED)
 #: What makes a release another question about the same people.
 _QUESTION = ("model", "fit", "policy", "plan", "release")
+#: What the ledger keeps as a publication, and what it is called.
+_PUBLISHED = {"fit": "the private fit", "query": "the query"}
 #: What reads names of people, by the rule of spelling of the data.
-_OF_PEOPLE = ("split", "fit", "release")
+_OF_PEOPLE = ("split", "fit", "query", "release")
 #: Options of a release that ask nobody anything, and how many values follow: what is said of people, which files are
 #: written of the stored answers, and whether a table that cannot be meant, or that no limit is set, stops it. The
 #: setting of a policy is looked at by itself.
@@ -142,7 +152,7 @@ _ANY_STEPS = {
 #: What draws nothing and may be remade by a newer dphmm.
 _REMADE = ("estimates", "population", "synthesize", "report")
 #: What options that name files have in their help, beside FILE.
-_FILES = ("M", "P", "T", "TRAJ")
+_FILES = ("M", "P", "T", "TRAJ", "S")
 #: What dphmm init leaves open, by member; of a member that names a column `COLUMN`.
 QUESTIONS = {"user": "NAME", "bbox": "WEST,SOUTH,EAST,NORTH", "step": "STEP", "steps": "STEPS"}
 COLUMN = "COLUMN"
@@ -181,13 +191,16 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
     if (changed := _changed(pipeline, record)) is not None:
         _check_consent(changed, pipeline, record, spend_again)
         record.ask_anew(pipeline, split=changed == "split")
+    if "query" in pipeline.stages:
+        _query_number(pipeline, record, spend_again, made=False)
     found, code, seen = {}, 0, False
-    if "fit" in pipeline.stages and pipeline.is_drawn("fit") and record.fit_id not in record.fits:
+    if any(pipeline.is_drawn(name) and record.id_of(name) not in record.published(name) for name in _PUBLISHED):
         console.say([("", f"dphmm check --setup {quote(pipeline.source)} looks at the rows before anything is spent")])
         if not yes:
             _check_limit(pipeline, console)
     for name in pipeline.stages:
-        stage = pipeline.command(name, record.number)
+        number = _query_number(pipeline, record, spend_again, made=True) if name == "query" else record.number
+        stage, before = pipeline.command(name, number), record.kept(name)
         if record.is_done(name, stage):
             found[name] = "as it was"
             continue
@@ -198,27 +211,29 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
             try:
                 _check_before_a_plan(pipeline, record, console)
             except InvalidInput:
-                _tell_of_a_fit(record, console)
+                _tell_of_the_spent(record, console)
                 raise
         console.say([("", f"{name}: dphmm {stage.words[0]}")])
         words = list(stage.words)
         # A release keeps what is there by itself: it goes on, or refuses.
         words += ["--force"] * (name != "release")
         words += ["--yes"] * (name == "release" and yes)
-        if name == "fit" and pipeline.is_drawn(name):
-            words += ["--ledger", str(pipeline.ledger), "--id", record.fit_id]
         if pipeline.is_drawn(name):
             # Known before anybody can have seen it.
             record.keep(name, stage, pipeline)
+        if name in _PUBLISHED and pipeline.is_drawn(name):
+            words += ["--ledger", str(pipeline.ledger), "--id", record.id_of(name)]
+        if name == "query":
+            stage.place.create()
         with options_called(pipeline.members(name)):
             ended = run_stage([*words, *["--quiet"] * (quiet or as_json)])
         if ended not in (0, REJECTED):
             if not any(path.exists() for path in stage.outputs.values()):
-                record.forget(name, pipeline)
+                record.forget(name, before)
             if name == "release" and ended == BAD_INPUT:
-                _tell_of_a_fit(record, console)
+                _tell_of_the_spent(record, console)
             return ended
-        if name in _REMADE:
+        if name != "release" and any(file in _PUBLIC for file in stage.outputs):
             beside = [statement_path(path).name for path in stage.outputs.values() if statement_path(path).exists()]
             stage.place.keep([*stage.outputs, *beside])
         for file, path in stage.outputs.items():
@@ -232,7 +247,7 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
     if as_json:
         print_json({"stages": found, "folder": str(place.path), "report": report})
     else:
-        console.say([*found.items(), *record.spent_on_fits()])
+        console.say([*found.items(), *record.spent_again()])
         if report is not None:
             click.echo(report)
     return code
@@ -263,11 +278,30 @@ def _check_before_a_plan(pipeline: Pipeline, record: Record, console: Console) -
             checked_batch(job, read_rows(job, given)[0].visits, given, console)
 
 
-def _tell_of_a_fit(record: Record, console: Console) -> None:
+def _tell_of_the_spent(record: Record, console: Console) -> None:
     """Say of a release that is not begun what was spent before it."""
-    if not record.begun and record.fit_id in record.fits:
-        spent = f"its epsilon {in_short(record.fits[record.fit_id] or inf)} is spent"
-        console.warn(f"the private fit is done, and {spent}: nobody was released")
+    for name, called in _PUBLISHED.items():
+        if not record.begun and (key := record.id_of(name)) in (stored := record.published(name)):
+            lost = stored[key]
+            spent = "no epsilon bounds it" if lost is None else f"its epsilon {in_short(lost)} is spent"
+            console.warn(f"{called} is done, and {spent}: nobody was released")
+
+
+def _query_number(pipeline: Pipeline, record: Record, spend_again: bool, *, made: bool) -> int:
+    """Which answer [query] asks for: the one that there is, with consent the next one where it asks something else.
+
+    ``made``: whether the files of stages before it are those of this run. Raises InvalidInput without consent.
+    """
+    key, stored = record.id_of("query"), record.published("query")
+    number = next(n for n in itertools.count(1) if pipeline.publication_id("query", n) == key)
+    stage = pipeline.command("query", number)
+    # It reads its rows first; whatever they are now, the ledger gives the answer that was drawn.
+    read = [each for each in list(stage.inputs)[1:] if made or each != MODEL]
+    if key not in stored or record.is_same("query", stage, read=read):
+        return number
+    if not spend_again:
+        raise InvalidInput("[query]", *_NEW_QUESTION)
+    return next(n for n in itertools.count(1) if pipeline.publication_id("query", n) not in stored)
 
 
 @dataclass(frozen=True)
@@ -353,14 +387,14 @@ class Pipeline:
                     came = "a member of [setting]" if member in PLAN_CHOICES else "no option of it"
                     raise InvalidInput(f"[{name}] {member}", came, _near(member, known))
                 _written(value, f"[{name}] {member}")
-            if self.is_drawn(name) and name == "fit":
-                exact_epsilon(table["epsilon"], "[fit] epsilon")
+            if name in _PUBLISHED and self.is_drawn(name):
+                exact_epsilon(table.get("epsilon", "nothing"), f"[{name}] epsilon")
         checked_noun(self.stages["release"].get("noun", "person"), "[release] noun")
-        if "fit" in self.stages and self.is_drawn("fit"):
+        if any(map(self.is_drawn, _PUBLISHED)):
             self._check_promise()
 
     def _check_promise(self) -> None:
-        """Raise InvalidInput for what a plan or a release would refuse after the private fit is spent."""
+        """Raise InvalidInput for what a plan or a release would refuse after a fit or a query is spent."""
         from dphmm.cli.fit import fit
         from dphmm.cli.fit_data import times
         from dphmm.cli.plan import plan
@@ -394,7 +428,9 @@ class Pipeline:
         if name == "population" and "by" not in table:
             words += ["--by", "blocks"]
         for option, file in stage.reads:
-            if (file == PLAN and "plan" not in self.stages) or ("file" in table and not option):
+            if (file == PLAN and "plan" not in self.stages) or ("file" in table and not option) or option[2:] in table:
+                continue
+            if option == "--states" and str(table.get("dependence")).startswith("markov:"):
                 continue
             inputs.append(self._path(self._of(file), place))
             words += [*([option] if option else []), inputs[-1]]
@@ -463,9 +499,9 @@ class Pipeline:
         path = self.place.path
         return self.place if number == 1 else ReleaseFolder(path.with_name(f"{path.name}-{number}"))
 
-    def fit_id(self, number: int) -> str:
-        """The id in the ledger of the private fit that a question draws: the ledger may count other folders too."""
-        return f"fit of {self.of_question(number).path.name}"
+    def publication_id(self, name: str, number: int) -> str:
+        """The id in the ledger of a private fit, or of a query: the ledger may count other folders too."""
+        return f"{name} of {self.of_question(number).path.name}"
 
     def query(self, number: int) -> str:
         """The name in the ledger of what a question asks."""
@@ -479,7 +515,8 @@ class Pipeline:
 
     def is_drawn(self, name: str) -> bool:
         """Whether a stage of a question draws noise for what it says of people."""
-        return name == "release" or (name == "fit" and "epsilon" in self.stages[name])
+        private_fit = name == "fit" and "epsilon" in self.stages.get(name, {})
+        return private_fit or (name in ("query", "release") and name in self.stages)
 
     def _path(self, file: str, place: ReleaseFolder) -> Path:
         if file == LEDGER:
@@ -622,7 +659,9 @@ class Record:
             came = f"no such file, though {RECORD} knows of a release or a private fit"
             raise InvalidInput(str(ledger), came, "the ledger that was there, or another folder")
         # What was agreed to and never asked is to be agreed to again.
-        while found.number > 1 and not found.begun and pipeline.fit_id(found.number) not in found.fits:
+        while found.number > 1 and not found.begun:
+            if pipeline.publication_id("fit", found.number) in found.published("fit"):
+                break
             found.questions.pop()
         return found
 
@@ -638,11 +677,15 @@ class Record:
         # Others in the ledger are of other folders.
         return {question["release"]["query"] for question in self.questions if "release" in question} & set(stored)
 
-    @property
-    def fits(self) -> dict[str, Fraction | None]:
-        """The private fits of all questions that the ledger holds, by id, and their epsilons."""
-        stored = self._stored(lambda ledger: {one.name: one.epsilon for one in ledger.publications()}, "fit", "id")
-        return {name: stored[name] for name in map(self.pipeline.fit_id, range(1, self.number + 1)) if name in stored}
+    def published(self, name: str) -> dict[str, Fraction | None]:
+        """The private fits, or the queries, of all questions that the ledger holds, and what a person loses in each."""
+
+        def lost(one: Publication) -> Fraction | None:
+            return None if one.epsilon is None or one.units is None else one.epsilon * one.units
+
+        stored = self._stored(lambda ledger: {one.name: lost(one) for one in ledger.publications()}, name, "id")
+        ids = [self.pipeline.publication_id(name, n + 1) for n in range(self.number + len(stored))]
+        return {key: stored[key] for key in ids if key in stored}
 
     def _stored(self, read: Callable[[Ledger], dict[str, Any]], stage: str, member: str) -> dict[str, Any]:
         """What is read of the ledger; of one that cannot be read, as if whatever a stage was asked were in it."""
@@ -654,10 +697,10 @@ class Record:
         except InvalidInput:
             return {str(question.get(stage, {}).get(member)): None for question in self.questions}
 
-    @property
-    def fit_id(self) -> str:
-        """The id of this question's private fit, which it may have from an earlier question."""
-        return str(self.kept("fit").get("id") or self.pipeline.fit_id(self.number))
+    def id_of(self, name: str) -> str:
+        """The id of this question's private fit, which it may have from an earlier question, or of the last query."""
+        number = 1 if name == "query" else self.number
+        return str(self.kept(name).get("id") or self.pipeline.publication_id(name, number))
 
     @property
     def begun(self) -> bool:
@@ -671,8 +714,11 @@ class Record:
 
     def kept(self, name: str) -> Mapping[str, Any]:
         """What is known of a stage of this question; nothing of one that was not asked."""
-        found: Mapping[str, Any] = self.questions[-1].get(name) or {}
-        return found
+        return self._known(name).get(name) or {}
+
+    def _known(self, name: str) -> dict[str, Any]:
+        """The question that a stage is kept with: a query is of the people, whatever is released of them."""
+        return self.questions[0 if name == "query" else -1]
 
     def is_same(self, name: str, stage: StageCommand, *, read: Sequence[str], question: bool = False) -> bool:
         """Whether a stage was asked with these words, and with these of the files that it reads.
@@ -708,20 +754,26 @@ class Record:
 
     def keep(self, name: str, stage: StageCommand, pipeline: Pipeline) -> None:
         """Write down what a stage is asked, and what it wrote if it did."""
-        self.questions[-1][name] = {
+        key = f"query of {stage.place.path.name}" if name == "query" else self.id_of(name)
+        self._known(name)[name] = {
             "dphmm": version("dphmm"),
             "words": list(stage.named),
             "inputs": {each: _digest(path) for each, path in stage.inputs.items()},
             "outputs": {file: _digest(path) for file, path in stage.outputs.items() if path.exists()},
             "query": pipeline.query(self.number) if name == "release" else None,
-            "id": self.fit_id if name == "fit" and pipeline.is_drawn(name) else None,
+            "id": key if name in _PUBLISHED and pipeline.is_drawn(name) else None,
         }
         self._write()
 
-    def forget(self, name: str, pipeline: Pipeline) -> None:
-        """Of a fit that stored nothing, nothing is known. A release stays: its answers may be in the ledger."""
-        if name == "fit" and pipeline.is_drawn(name) and self.fit_id not in self.fits:
-            del self.questions[-1][name]
+    def forget(self, name: str, before: Mapping[str, Any]) -> None:
+        """Of a fit or a query that stored nothing, know what was known ``before``.
+
+        A release stays: its answers may be in the ledger.
+        """
+        if name in _PUBLISHED and self.kept(name) and self.id_of(name) not in self.published(name):
+            self._known(name)[name] = dict(before)
+            if not before:
+                del self._known(name)[name]
             self._write()
 
     def ask_anew(self, pipeline: Pipeline, *, split: bool) -> None:
@@ -744,18 +796,25 @@ class Record:
         pipeline.of_question(self.number).owner.mkdir(mode=0o700, exist_ok=True)
         self._write()
 
-    def spent_on_fits(self) -> list[tuple[str, str]]:
-        """What was spent on the people fitted on, where they were asked more than once."""
-        if len(self.fits) < 2:
-            return []
-        bounded = [epsilon for epsilon in self.fits.values() if epsilon is not None]
-        total = in_short(sum(bounded, Fraction(0))) if len(bounded) == len(self.fits) else "without a bound"
-        return [("spent on fits", f"epsilon {total} in all, by {len(self.fits)} private fits of this folder")]
+    def spent_again(self) -> list[tuple[str, str]]:
+        """What was spent on fits, and on queries, where there was more than one."""
+        rows = []
+        for name, called in (("fit", "private fits"), ("query", "queries")):
+            if len(stored := self.published(name)) > 1:
+                bounded = [epsilon for epsilon in stored.values() if epsilon is not None]
+                total = in_short(sum(bounded, Fraction(0))) if len(bounded) == len(stored) else "without a bound"
+                rows.append(("spent before", f"epsilon {total} in all, by {len(stored)} {called} of this folder"))
+        return rows
 
     def _write(self) -> None:
         write_counts(self.pipeline.folder / RECORD, {"format": _FORMAT, "questions": self.questions})
 
 
+#: What came and what was expected where people would be asked anew without consent.
+_NEW_QUESTION = (
+    "a new question to people who were asked",
+    "what was asked before, or --spend-again: it is spent beside what was spent on the same people",
+)
 #: What came and what was expected where people would be split anew after some were released.
 _SPLIT_ONCE = (
     "other rows, other options or lost files, after people were asked",
@@ -773,7 +832,7 @@ def _splits_anew(pipeline: Pipeline, record: Record, name: str) -> bool:
     same = same and record.is_same("split", split, read=[PEOPLE] * (name == "split"))
     if same and record.is_there("split", split):
         return False
-    return bool(record.queries) or record.fit_id in record.fits
+    return bool(record.queries) or record.id_of("fit") in record.published("fit")
 
 
 def _promised(commands: Sequence[Sequence[str]]) -> dict[str, str]:
@@ -815,10 +874,9 @@ def _check_consent(changed: str, pipeline: Pipeline, record: Record, spend_again
         raise InvalidInput(f"[{changed}]", came, expected)
     if spend_again:
         return
-    came = "a new question to people who were asked"
-    expected = "what was asked before, or --spend-again: it is spent beside what was spent on the same people"
+    came, expected = _NEW_QUESTION
     if changed == "split":
-        spent = in_short(record.fits[record.fit_id] or inf)
+        spent = in_short(record.published("fit")[record.id_of("fit")] or inf)
         came = f"other rows, other options or lost files, after a private fit of epsilon {spent}"
         expected = "what was there, or --spend-again: the ledger keeps that epsilon, and a second fit adds"
     raise InvalidInput(f"[{changed}]", came, expected)
@@ -844,6 +902,6 @@ def _changed(pipeline: Pipeline, record: Record) -> str | None:
             if record.is_same(name, stage, read=read, question=True) and not record.is_same(name, stage, read=tables):
                 return "setting"
         same = record.is_same(name, stage, read=read, question=name == "release")
-        if not same and (record.begun or (drawn and record.fit_id in record.fits)):
+        if not same and (record.begun or (drawn and record.id_of("fit") in record.published("fit"))):
             return name
     return None

@@ -30,6 +30,7 @@ from dphmm.statement.parts import typed
 from dphmm.statement.query import PROOF, QueryStatement
 from dphmm.storage.inputs import checked_output
 from dphmm.storage.private_tables import PrivateTable, rejected_path, write_list
+from dphmm.storage.release_folder import INDEX, ReleaseFolder
 from dphmm.storage.tables import table_format, write_table
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], con
         **result.details,
         "output": given["output"],
         # An answer from the ledger reads no rows: their list lies beside the output of the run that did.
-        "rejected": str(rejected_path(given["output"])) if result.kept is None or result.kept.fresh else None,
+        "rejected": str(_rejected(given["output"])) if result.kept is None or result.kept.fresh else None,
         "statement": str(statement_path(given["output"])),
         **kept_document(result.kept),
     }
@@ -170,8 +171,14 @@ def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], con
 
 def _list(rows: Rejected, output: str) -> None:
     """Write the owner's list: before an answer is stored, so that it is there for every answer."""
+    write_list(_rejected(output), rows.word, rows.sorted())
 
-    write_list(rejected_path(output), rows.word, rows.sorted())
+
+def _rejected(output: str) -> Path:
+    """The path of the owner's list: beside the output, or of one in a release's folder in that of its owner."""
+    path = rejected_path(output)
+    place = ReleaseFolder(path.absolute().parent)
+    return place.owner / path.name if (place.path / INDEX).is_file() and place.owner.is_dir() else path
 
 
 @contextmanager
@@ -198,7 +205,7 @@ def _check_output(given: Mapping[str, Any], inputs: list[str]) -> None:
     table_format(given["output"], "-o")
     for path in (given["output"], statement_path(given["output"])):
         new_output(path, inputs, given["force"])
-    checked_output(rejected_path(given["output"]), inputs, "-o")
+    checked_output(_rejected(given["output"]), inputs, "-o")
 
 
 def _summary(document: Mapping[str, Any], result: QueryResult) -> list[Row]:

@@ -76,7 +76,7 @@ class TableCheck:
         what is ``left`` to the person with the least room, and ``left_after`` it, ``of`` which limit, if there is one.
     stops : why a release would not begin.
     unseen : what could not be looked at yet; the steps are then those that may be asked.
-    noise : what the noise of a private fit that is not drawn yet would be, of each part.
+    noise : of a query, and of a private fit that is not drawn yet, what the noise of each part would be.
     """
 
     rows: int
@@ -138,7 +138,7 @@ class TableCheck:
             ("in the ledger", budget and f"{budget['known']:,} of {self.people:,} people"),
             ("adds", budget and f"epsilon {budget['adds']} at most to a person, by all rows"),
             ("left", budget and budget["adds"] != "0" and room),
-            *(("noise of the fit", part) for part in self.noise),
+            *(("noise", part) for part in self.noise),
             ("not looked at", self.unseen),
             *(("stops", stop) for stop in self.stops),
         ]
