@@ -50,21 +50,24 @@ def test_slopes_are_those_of_the_likelihood():
     random = np.random.default_rng(0)
     rows, columns = np.repeat(np.arange(3), 3), np.tile(np.arange(3), 3)
     values, base = random.integers(-20, 60, 9).astype(float), random.normal(size=9)
-    factors = random.normal(size=7)
+    factors, chances = random.normal(size=7), np.log([0.2, 0.5, 0.3])
+    multiples = np.array([-3.0, 0.0, 2.0])
 
     def likelihood(factors):
         slopes, rates = np.zeros(7), np.empty(9)
-        total = rates_given(values, base, rows, columns, factors[0], factors[1:4], factors[4:], 0.1, slopes, rates)
-        return total, slopes, rates
+        of_cells = values, base, rows, columns, factors[0], factors[1:4], factors[4:], 0.1
+        return rates_given(*of_cells, multiples, chances, slopes, rates), slopes, rates
 
     total, slopes, rates = likelihood(factors)
     by_cell = 0.0
     for c in range(9):
         log_mean = base[c] + factors[0] + factors[1 + rows[c]] + factors[4 + columns[c]]
-        loglik, count = summed(values[c], log_mean, 0.1)
+        logliks, counts = np.transpose([summed(values[c], log_mean + multiple, 0.1) for multiple in multiples])
+        loglik = np.logaddexp.reduce(logliks + chances)
         by_cell += loglik
-        # Exponential with mean mu, then a Poisson count: a gamma law.
-        assert rates[c] == pytest.approx((count + 1) / (1 + math.exp(-log_mean)), rel=1e-9)
+        # Exponential with mean mu, then a Poisson count: a gamma law; of several means by how likely each is.
+        each = (counts + 1) / (1 + np.exp(-log_mean - multiples))
+        assert rates[c] == pytest.approx(np.exp(logliks + chances - loglik) @ each, rel=1e-9)
     assert total == pytest.approx(by_cell, rel=1e-10)
     for place in range(7):
         step = np.zeros(7)

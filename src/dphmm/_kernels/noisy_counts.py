@@ -1,9 +1,9 @@
 """Noisy counts: their likelihood and the expected true rates, under a rank-one prior and the exact law of the noise.
 
 The mean mu of a cell is a product: a base, a level, a factor of its row and one of its column. The true
-rate is exponential with that mean and the count Poisson, so the count is geometric with ratio r = mu / (1 + mu). The
-noise is discrete Laplace, proportional to exp(-decay |z|). Given the noisy count, the sums over the true count are
-geometric series: likelihood and expected count have closed forms.
+rate is exponential with that mean, or with one of several multiples of it, and the count Poisson, so that the count is
+geometric with ratio r = mu / (1 + mu). The noise is discrete Laplace, proportional to exp(-decay |z|). Given the noisy
+count, the sums over the true count are geometric series: likelihood and expected count have closed forms.
 
 Proof: docs/proofs/noisy-tables.md.
 """
@@ -11,6 +11,8 @@ Proof: docs/proofs/noisy-tables.md.
 from __future__ import annotations
 
 import math
+
+import numpy as np
 
 from dphmm._kernels.compiled import kernel
 from dphmm.types import FloatArray, IntArray
@@ -63,22 +65,36 @@ def rates_given(
     left: FloatArray,
     right: FloatArray,
     decay: float,
+    multiples: FloatArray,
+    chances: FloatArray,
     slopes: FloatArray,
     rates: FloatArray,
 ) -> float:
     """Fill ``rates`` (m,) of a noisy table ``values`` (m,); return its log-likelihood, add its slopes.
 
-    The log mean of cell c is ``base[c] + level + left[rows[c]] + right[columns[c]]``. ``slopes`` has those by level,
-    left and right, one after another.
+    The log mean of cell c is ``base[c] + level + left[rows[c]] + right[columns[c]]``, plus one of the ``multiples``
+    (logs, ascending) by its log in ``chances``. ``slopes`` has those by level, left and right, one after another.
     """
     total = 0.0
     for c in range(len(values)):
-        log_mean = min(max(base[c] + level + left[rows[c]] + right[columns[c]], LOWEST), HIGHEST)
-        loglik, count = count_given(values[c], log_mean, decay)
-        total += loglik
-        # The rate given the count: of an exponential and a Poisson law.
-        rates[c] = (count + 1.0) / (1.0 + math.exp(-log_mean))
-        slope = (count + 1.0) / (1.0 + math.exp(log_mean)) - 1.0
+        likelihood, rate, slope, largest = 0.0, 0.0, 0.0, -np.inf
+        for k in range(len(multiples)):
+            log_mean = base[c] + level + left[rows[c]] + right[columns[c]] + multiples[k]
+            log_mean = min(max(log_mean, LOWEST), HIGHEST)
+            loglik, count = count_given(values[c], log_mean, decay)
+            loglik += chances[k]
+            if loglik > largest:
+                # What was added up is told beside the likeliest multiple.
+                smaller = math.exp(largest - loglik)
+                likelihood, rate, slope, largest = likelihood * smaller, rate * smaller, slope * smaller, loglik
+            part = math.exp(loglik - largest)
+            likelihood += part
+            # The rate given the count: of an exponential and a Poisson law.
+            rate += part * (count + 1.0) / (1.0 + math.exp(-log_mean))
+            slope += part * ((count + 1.0) / (1.0 + math.exp(log_mean)) - 1.0)
+        total += largest + math.log(likelihood)
+        rates[c] = rate / likelihood
+        slope /= likelihood
         slopes[0] += slope
         slopes[1 + rows[c]] += slope
         slopes[1 + len(left) + columns[c]] += slope

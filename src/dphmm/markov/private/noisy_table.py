@@ -2,9 +2,11 @@
 
 The prior is independence plus a diagonal: the expected count of a move from i to j is level * left_i * right_j, that of
 a stay level * left_i * stay, of a beginning level * begin * right_j. Around it a true rate is exponential, its count
-Poisson, the noise discrete Laplace with a known scale. The factors maximise the likelihood of the noisy table times
-their own prior, which draws them towards equal ones; the rates are the posterior means. The level is a factor like the
-others: the number of people is never used.
+Poisson, the noise discrete Laplace with a known scale. Where few moves are possible, most rates are far below that mean
+and few far above, which an exponential law takes for noise: there the mean is a multiple of it, drawn for each cell. Of
+both priors the one is taken under which the noisy table is likelier. The factors maximise the likelihood of the noisy
+table times their own prior, which draws them towards equal ones; the rates are the posterior means. The level is a
+factor like the others: the number of people is never used.
 
 Proof: docs/proofs/noisy-tables.md.
 """
@@ -23,11 +25,15 @@ ESTIMATOR = "empirical Bayes"
 SPREAD, BALANCE = 1.0, 0.5
 #: The same of the diagonal and of the beginning, of which little is known.
 LOOSE = 3.0
+#: The mean of a cell is that of its factors, or one of these multiples of it: their logs, and those of their chances.
+ALIKE = (np.zeros(1), np.zeros(1))
+_FAR = np.arange(-2.0, 3.0)
+APART = (np.log(16.0) * _FAR, -np.abs(_FAR) - np.log(np.exp(-np.abs(_FAR)).sum()))
 #: Evaluations of the likelihood end after so many cells.
 MOST_CELLS = 3 * 10**7
 MOST_STEPS = 200
 #: A step that gains less log-likelihood is the last one.
-TOLERANCE = 1e-6
+TOLERANCE = 1e-3
 
 
 def rates_of(values: FloatArray, rows: IntArray, columns: IntArray, n_states: int, scale: float) -> FloatArray:
@@ -68,30 +74,36 @@ def invented(means: FloatArray, scale: float, random: np.random.Generator) -> Fl
 def posterior(
     values: FloatArray, base: FloatArray, rows: IntArray, columns: IntArray, n: int, scale: float
 ) -> FloatArray:
-    """The posterior means (m,) at the likeliest factors.
+    """The posterior means (m,) at the likeliest factors, under the likelier of the priors `ALIKE` and `APART`.
 
     base : (m,) logs of how often each cell is expected beside the others of its row and column.
     columns : as in `rates_of`, and ``n`` for the diagonal.
     """
-    rates = np.empty(len(values))
     # The level, left of each state and of the beginning, right of each state and of the diagonal.
     width = np.concatenate([np.full(n, SPREAD), [LOOSE], np.full(n, SPREAD), [LOOSE]])
     # In these units all factors are about as steep.
     cells = [np.array([len(values)]), np.bincount(rows, minlength=n + 1), np.bincount(columns, minlength=n + 1)]
     unit = 1.0 / np.sqrt(np.concatenate(cells) + 1.0)
-
-    def cost(scaled: FloatArray) -> tuple[float, FloatArray]:
-        factors, slopes = scaled * unit, np.zeros(len(scaled))
-        left, right = factors[1 : n + 2], factors[n + 2 :]
-        loglik = rates_given(values, base, rows, columns, factors[0], left, right, 1.0 / scale, slopes, rates)
-        drawn, apart = factors[1:] / width, (left[:n] - right[:n]) / BALANCE
-        slopes[1:] -= drawn / width
-        slopes[1 : n + 1] -= apart / BALANCE
-        slopes[n + 2 : 2 * n + 2] += apart / BALANCE
-        return 0.5 * float((drawn * drawn).sum() + (apart * apart).sum()) - loglik, -slopes * unit
-
     start = np.zeros(2 * n + 3)
     start[0] = np.log(max(float(values.sum()), 0.1 * len(values) * scale) / np.exp(base).sum())
-    steps = min(MOST_STEPS, max(10, MOST_CELLS // len(values)))
-    cost(minimised(cost, start / unit, steps, TOLERANCE).point)
-    return rates
+    costs, found = list[float](), list[FloatArray]()
+    for prior in (ALIKE, APART):
+        rates = np.empty(len(values))
+
+        def cost(
+            scaled: FloatArray, prior: tuple[FloatArray, FloatArray] = prior, rates: FloatArray = rates
+        ) -> tuple[float, FloatArray]:
+            factors, slopes = scaled * unit, np.zeros(len(scaled))
+            left, right = factors[1 : n + 2], factors[n + 2 :]
+            of_cells = values, base, rows, columns, factors[0], left, right, 1.0 / scale
+            loglik = rates_given(*of_cells, *prior, slopes, rates)
+            drawn, apart = factors[1:] / width, (left[:n] - right[:n]) / BALANCE
+            slopes[1:] -= drawn / width
+            slopes[1 : n + 1] -= apart / BALANCE
+            slopes[n + 2 : 2 * n + 2] += apart / BALANCE
+            return 0.5 * float((drawn * drawn).sum() + (apart * apart).sum()) - loglik, -slopes * unit
+
+        steps = min(MOST_STEPS, max(10, MOST_CELLS // (len(values) * len(prior[0]))))
+        costs.append(cost(minimised(cost, start / unit, steps, TOLERANCE).point)[0])
+        found.append(rates)
+    return found[int(np.argmin(costs))]
