@@ -13,6 +13,8 @@ Proof: docs/proofs/noisy-tables.md.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
 
 from dphmm._kernels.noisy_counts import rates_given
@@ -79,31 +81,39 @@ def posterior(
     base : (m,) logs of how often each cell is expected beside the others of its row and column.
     columns : as in `rates_of`, and ``n`` for the diagonal.
     """
+    by_prior = [_under(prior, values, base, rows, columns, n, scale) for prior in (ALIKE, APART)]
+    return min(by_prior, key=itemgetter(0))[1]
+
+
+def _under(
+    prior: tuple[FloatArray, FloatArray],
+    values: FloatArray,
+    base: FloatArray,
+    rows: IntArray,
+    columns: IntArray,
+    n: int,
+    scale: float,
+) -> tuple[float, FloatArray]:
+    """The cost of the likeliest factors under one prior, and the posterior means (m,) there."""
+    rates = np.empty(len(values))
     # The level, left of each state and of the beginning, right of each state and of the diagonal.
     width = np.concatenate([np.full(n, SPREAD), [LOOSE], np.full(n, SPREAD), [LOOSE]])
     # In these units all factors are about as steep.
     cells = [np.array([len(values)]), np.bincount(rows, minlength=n + 1), np.bincount(columns, minlength=n + 1)]
     unit = 1.0 / np.sqrt(np.concatenate(cells) + 1.0)
+
+    def cost(scaled: FloatArray) -> tuple[float, FloatArray]:
+        factors, slopes = scaled * unit, np.zeros(len(scaled))
+        left, right = factors[1 : n + 2], factors[n + 2 :]
+        of_cells = values, base, rows, columns, factors[0], left, right, 1.0 / scale
+        loglik = rates_given(*of_cells, *prior, slopes, rates)
+        drawn, apart = factors[1:] / width, (left[:n] - right[:n]) / BALANCE
+        slopes[1:] -= drawn / width
+        slopes[1 : n + 1] -= apart / BALANCE
+        slopes[n + 2 : 2 * n + 2] += apart / BALANCE
+        return 0.5 * float((drawn * drawn).sum() + (apart * apart).sum()) - loglik, -slopes * unit
+
     start = np.zeros(2 * n + 3)
     start[0] = np.log(max(float(values.sum()), 0.1 * len(values) * scale) / np.exp(base).sum())
-    costs, found = list[float](), list[FloatArray]()
-    for prior in (ALIKE, APART):
-        rates = np.empty(len(values))
-
-        def cost(
-            scaled: FloatArray, prior: tuple[FloatArray, FloatArray] = prior, rates: FloatArray = rates
-        ) -> tuple[float, FloatArray]:
-            factors, slopes = scaled * unit, np.zeros(len(scaled))
-            left, right = factors[1 : n + 2], factors[n + 2 :]
-            of_cells = values, base, rows, columns, factors[0], left, right, 1.0 / scale
-            loglik = rates_given(*of_cells, *prior, slopes, rates)
-            drawn, apart = factors[1:] / width, (left[:n] - right[:n]) / BALANCE
-            slopes[1:] -= drawn / width
-            slopes[1 : n + 1] -= apart / BALANCE
-            slopes[n + 2 : 2 * n + 2] += apart / BALANCE
-            return 0.5 * float((drawn * drawn).sum() + (apart * apart).sum()) - loglik, -slopes * unit
-
-        steps = min(MOST_STEPS, max(10, MOST_CELLS // (len(values) * len(prior[0]))))
-        costs.append(cost(minimised(cost, start / unit, steps, TOLERANCE).point)[0])
-        found.append(rates)
-    return found[int(np.argmin(costs))]
+    steps = min(MOST_STEPS, max(10, MOST_CELLS // (len(values) * len(prior[0]))))
+    return cost(minimised(cost, start / unit, steps, TOLERANCE).point)[0], rates
