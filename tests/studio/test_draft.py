@@ -1,9 +1,9 @@
 """What is chosen and release.toml say the same, and `dphmm run` makes of it the model and the policy of the page.
 
 Claims: every draft is read back as it was, with the members of a file that no page shows; the digests of model and
-policy are those of the commands that the file names; cells that a drawn area touches look alike, all of them, and no
-others beside those within the covered distance (brute force over degrees); options that would change figures and a
-file of pairs that was edited are refused; a pipeline of `dphmm init` is read with its questions open.
+policy are those of the commands that the file names; cells whose centre lies in a drawn area look alike, all of them,
+and no others beside those within the covered distance (brute force over degrees); options that would change figures
+and a file of pairs or areas that was edited are refused; a pipeline of `dphmm init` is read with its questions open.
 """
 
 from __future__ import annotations
@@ -86,31 +86,33 @@ def _tables(file):
 
 @pytest.mark.parametrize("covers", ["0.5km", "1.2km", "2km"])
 def test_cells_of_an_area_look_alike_and_others_within_the_distance(covers):
-    """Corners of cells are computed here in degrees, and every pair is looked at."""
+    """Centres of cells are computed here in degrees, and every pair is looked at."""
     grid = Grid.from_bounds(*GRID.box, cell="1km")
     policy = policy_of(replaced(GRID, covers=covers, areas=(AREA,)), grid)
     near = policy_of(replaced(GRID, covers=covers), grid)
     width, height = 1000 / grid.projection.metres_east, 1000 / grid.projection.metres_north
     west, south, east, north = AREA.box
 
-    def touched(cell):
+    def lies_within(cell):
         row, column = divmod(cell, grid.columns)
-        left, low = grid.west + column * width, grid.south + row * height
-        return left < east and left + width > west and low < north and low + height > south
+        return west < grid.west + (column + 0.5) * width < east and south < grid.south + (row + 0.5) * height < north
 
-    inside = [cell for cell in range(grid.n_states) if touched(cell)]
-    assert 2 <= len(inside) < grid.n_states and inside == cells_of(AREA, grid).tolist()
+    inside = [cell for cell in range(grid.n_states) if lies_within(cell)]
+    (cells,) = cells_of((AREA,), grid)
+    assert 2 <= len(inside) < grid.n_states and inside == cells.tolist()
     both = list(itertools.combinations(range(grid.n_states), 2))
     alike = {pair for pair in both if set(pair) <= set(inside)} | {tuple(pair) for pair in near.edges().tolist()}
     assert {tuple(pair) for pair in policy.edges().tolist()} == alike
 
 
-def test_a_touching_corner_is_no_part_of_an_area():
+def test_an_area_without_a_centre_is_refused_by_its_name():
     grid = Grid.from_bounds(*GRID.box, cell="1km")
-    lat, lon = grid.to_latlon(grid.own_answers[[0]] + 500.0)
-    assert cells_of(Area("corner", (float(lon[0]), float(lat[0]), 10.02, 50.015)), grid).tolist() == [grid.columns + 1]
-    with pytest.raises(InvalidInput, match="touches no cell"):
-        cells_of(Area("elsewhere", (20.0, 50.0, 20.1, 50.1)), grid)
+    lat, lon = (float(one[0]) for one in grid.to_latlon(grid.own_answers[[0]]))
+    for box in ((lon + 0.001, lat, lon + 0.002, lat + 0.001), (20.0, 50.0, 20.1, 50.1)):
+        with pytest.raises(InvalidInput, match="hospital, in which no cell"):
+            policy_of(replaced(GRID, areas=(Area("hospital", box),)), grid)
+    with pytest.raises(InvalidInput, match="two areas called hospital"):
+        policy_of(replaced(GRID, areas=(AREA, AREA)), grid)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +123,7 @@ def test_a_touching_corner_is_no_part_of_an_area():
         '[model]\nkind = "h3"', "[release]\nepsilon = 1", '[release]\nconstraint = "delta:0.1"', "[fit]\nepsilon = 1",
         '[release]\nmechanism = "laplace"', "[query]\nepsilon = 1", "[policy]\nmerge-lonely = true", "not toml",
         '[model]\nkind = "matrix"\nfile = "missing.csv"', '[policy]\nkind = "edges"\ngraph = "x.csv"',
+        '[policy]\nkind = "areas"\nareas = "x.geojson"',
         '[model]\nbbox = "1,2,3,x"', "data = 3",
     ],
 )  # fmt: skip
@@ -129,12 +132,12 @@ def test_files_that_say_more_than_the_page_shows_are_refused(text, tmp_path):
         ReleaseFile.read(text, "release.toml", tmp_path)
 
 
-def test_pairs_that_were_edited_are_refused(tmp_path):
+def test_areas_that_were_edited_are_refused(tmp_path):
     file = ReleaseFile(DRAFTS["areas"])
     saved(file, tmp_path)
-    path = tmp_path / "release-alike.csv"
-    path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
-    with pytest.raises(InvalidInput, match="release-alike"):
+    path = tmp_path / "release-areas.geojson"
+    path.write_text(path.read_text().replace("10.03", "10.031", 1))
+    with pytest.raises(InvalidInput, match="release-areas"):
         ReleaseFile.read(file.text("release.toml"), "release.toml", tmp_path)
 
 

@@ -150,7 +150,7 @@ def test_by_keyboard_from_an_empty_page_to_a_released_folder(opened, tmp_path):
     wait(tab, "[...document.querySelectorAll('#pictures img')].every((one) => one.complete && one.naturalWidth > 100)")
     focus(tab, "#save")
     enter(tab)
-    wait(tab, "of('notice').textContent.startsWith('Saved: release-alike.csv')")
+    wait(tab, "of('notice').textContent.startsWith('Saved: release-areas.geojson')")
     assert (tmp_path / "release.toml").read_text() == tab.ask("shown.text")
     tab.ask("document.activeElement.blur()")
     focus(tab, "#ask")

@@ -91,12 +91,12 @@ def test_which_table_is_read_stays(studio):
 
 def test_files_are_saved_and_read_back(studio, tmp_path):
     one = studio(replaced(GRID, areas=(AREA,)))
-    assert one.save(1) == ["release-alike.csv", "release-alike.geojson", "release.toml"]
+    assert one.save(1) == ["release-areas.geojson", "release.toml"]
     for name in one.save(1):
         assert (tmp_path / name).read_text() == one.companion(1, name)
     text = (tmp_path / "release.toml").read_text()
     assert one.read(1, text).draft == one.file.draft and one.shown().version == 2
-    with pytest.raises(KeyError):
+    with pytest.raises(InvalidInput, match=r"release\.toml"):
         one.companion(2, "walks.csv")
 
 

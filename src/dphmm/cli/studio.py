@@ -36,8 +36,9 @@ def studio(
     The page is for this computer alone: it is served on 127.0.0.1 under an address with a random part, loads nothing
     from elsewhere, and gets no row of the table. Ctrl-C ends it. It needs pip install 'dphmm[studio]'.
     """
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise InvalidInput("studio", "a Python without starlette and uvicorn", "pip install 'dphmm[studio]'")
+    missing = [name for name in ("starlette", "uvicorn", "shapely") if find_spec(name) is None]
+    if missing:
+        raise InvalidInput("studio", f"a Python without {' and '.join(missing)}", "pip install 'dphmm[studio]'")
     from dphmm.studio.draft import ReleaseFile
     from dphmm.studio.figures import Ground
     from dphmm.studio.server import serve

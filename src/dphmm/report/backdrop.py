@@ -78,6 +78,17 @@ def read_backdrop(path: PathLike, space: Any) -> Backdrop:
     return Backdrop(water, roads, names)
 
 
+def box_of(path: PathLike) -> tuple[float, float, float, float]:
+    """West, south, east and north of all shapes of a GeoJSON file. Raises InvalidInput for a file without shapes."""
+    import shapely
+
+    shapes = [_geometry(feature["geometry"], shapely) for feature in _features(path) if _has_geometry(feature)]
+    west, south, east, north = shapely.GeometryCollection(shapes).bounds
+    if not np.isfinite([west, south, east, north]).all():
+        raise InvalidInput("backdrop", "a file without coordinates", _EXPECTED)
+    return (float(west), float(south), float(east), float(north))
+
+
 def _ring(corners: FloatArray, low: FloatArray, high: FloatArray, shapely: Any) -> FloatArray:
     """A ring cut to a box, side by side, and simplified; it may cross itself, and is filled by the even-odd rule."""
     for axis, sign, limit in ((0, 1, low[0]), (0, -1, -high[0]), (1, 1, low[1]), (1, -1, -high[1])):
@@ -128,14 +139,10 @@ def _shapes(feature: Any, space: MapSpace, shapely: Any) -> list[tuple[Any, str]
 
     So a shape stays whole where a map lies over the antimeridian, and one that crosses the far side of the earth too.
     """
-    if not isinstance(feature, dict) or not isinstance(feature.get("geometry"), dict):
+    if not _has_geometry(feature):
         return []
-    try:
-        shape = shapely.geometry.shape(feature["geometry"])
-        corners = shapely.get_coordinates(shape)
-    except Exception:
-        # Whatever is wrong with the numbers, shapely has an error of its own for it.
-        raise InvalidInput("backdrop", "a geometry that cannot be read", _EXPECTED) from None
+    shape = _geometry(feature["geometry"], shapely)
+    corners = shapely.get_coordinates(shape)
     if not np.isfinite(corners).all() or (np.abs(corners) > [360, 90]).any():
         raise InvalidInput("backdrop", "coordinates that are no degrees", _EXPECTED)
     if not len(corners):
@@ -147,3 +154,15 @@ def _shapes(feature: Any, space: MapSpace, shapely: Any) -> list[tuple[Any, str]
     scale = np.array([place.metres_east, place.metres_north])
     origins = (np.array([place.west + turn, place.south]) for turn in (-360.0, 0.0, 360.0))
     return [(shapely.transform(shape, lambda given, at=origin: (given - at) * scale), name) for origin in origins]
+
+
+def _has_geometry(feature: Any) -> bool:
+    return isinstance(feature, dict) and isinstance(feature.get("geometry"), dict)
+
+
+def _geometry(geometry: Any, shapely: Any) -> Any:
+    try:
+        return shapely.geometry.shape(geometry)
+    except Exception:
+        # Whatever is wrong with the numbers, shapely has an error of its own for it.
+        raise InvalidInput("backdrop", "a geometry that cannot be read", _EXPECTED) from None

@@ -210,15 +210,20 @@ def read_areas(path: PathLike, space: StateSpace, field: str = "areas") -> dict[
     if not space.on_map:
         raise InvalidInput(field, str(path), "none: these states are no places")
     frame = read_features(path, field)
+    column = frame["name"] if "name" in frame else [None] * len(frame)
+    names = [_label(name) if isinstance(name, str) else str(at) for at, name in enumerate(column, start=1)]
+    return states_in(list(zip(names, frame.geometry, strict=True)), space, field)
+
+
+def states_in(shapes: Sequence[tuple[str, Any]], space: StateSpace, field: str = "areas") -> dict[str, IntArray]:
+    """The states whose answer lies in each of the named shapes, which are shapely's; errors as `read_areas`."""
     import shapely
 
     places = space.to_latlon(space.answers)
     assert places is not None
     lat, lon = places
     areas: dict[str, IntArray] = {}
-    for number, (_, row) in enumerate(frame.iterrows(), start=1):
-        name = _label(row["name"]) if isinstance(row.get("name"), str) else str(number)
-        shape = row[frame.geometry.name]
+    for name, shape in shapes:
         if name in areas:
             raise InvalidInput(field, f"two areas called {name}", "a name for each")
         if shape is None or shape.geom_type not in ("Polygon", "MultiPolygon") or not shape.is_valid:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
+import shapely
 from scipy import sparse
 
 from dphmm.accounting.promise import SequencePromise
@@ -29,6 +30,7 @@ from dphmm.setup.setup import Setup
 from dphmm.states import space_of_names
 from dphmm.states.grid import Grid
 from dphmm.states.maps import parse_duration
+from dphmm.storage.geo_files import states_in
 from dphmm.types import IntArray
 
 #: The jump of `dphmm model` where none is named.
@@ -38,7 +40,7 @@ MOST_LABELS, MOST_CELLS = 200, 10_000
 #: Members of each table that the page shows or that change no figure; a file with others is refused.
 _SHOWN = {
     "model": ("kind", "bbox", "cell", "step", "max-speed", "stay", "jump", "file"),
-    "policy": ("kind", "covers", "graph"),
+    "policy": ("kind", "covers", "areas", "graph"),
     "plan": ("path-epsilon", "per", "steps", "zone", "hours", "epsilon"),
     "release": ("noun", "model-people", "answer", "min-people", "although", "no-check", "query", "yes"),
 }
@@ -50,7 +52,7 @@ Box = tuple[float, float, float, float]
 
 
 class Area(msgspec.Struct, frozen=True):
-    """A drawn area: any two places in cells that it touches look alike."""
+    """A drawn area: any two cells whose centre lies in it look alike."""
 
     name: Text
     box: Box
@@ -136,21 +138,12 @@ def setup_of(draft: Draft, members: Mapping[str, Mapping[str, Any]]) -> Setup:
 def policy_of(draft: Draft, grid: Grid) -> PolicyGraph:
     """Places up to the covered distance look alike, and those of each area. Raises InvalidInput for an empty one."""
     near = radius(grid, covers=draft.covers)
-    if not draft.areas:
-        return near
-    drawn = areas([cells_of(area, grid) for area in draft.areas], grid.n_states)
-    return from_edges(union(near, drawn).edges(), grid.n_states)
+    return union(areas(list(cells_of(draft.areas, grid)), grid.n_states), near) if draft.areas else near
 
 
-def cells_of(area: Area, grid: Grid) -> IntArray:
-    """The cells that an area touches. Raises InvalidInput for one outside the map."""
-    west, south, east, north = area.box
-    low, high = grid.projection.to_metres(np.array([south, north]), np.array([west, east]))
-    apart = np.maximum(low - grid.own_answers, grid.own_answers - high).max(axis=1)
-    cells = np.flatnonzero(apart < grid.cell / 2 * (1 - 1e-9))
-    if west >= east or south >= north or not len(cells):
-        raise InvalidInput("areas", f"{area.name}, which touches no cell", "an area on the map")
-    return cells
+def cells_of(drawn: Sequence[Area], grid: Grid) -> Iterable[IntArray]:
+    """The cells of each area. Raises InvalidInput as `dphmm.storage.geo_files.states_in`."""
+    return states_in([(area.name, shapely.box(*area.box)) for area in drawn], grid).values()
 
 
 def _numbers(pairs: tuple[tuple[str, str], ...], labels: tuple[str, ...]) -> IntArray:
@@ -211,28 +204,25 @@ class ReleaseFile:
             raise InvalidInput(name, f"{type(error).__name__}: {error}", expected) from None
         for other, written in draft.others(name).items():
             path = beside / other
-            if other.endswith(".csv") and path.exists() and path.read_text(encoding="utf-8") != written:
+            if path.exists() and path.read_text(encoding="utf-8") != written:
                 raise InvalidInput(other, "another file than the studio writes", f"{name} as the studio saved it")
         return draft
 
     def text(self, name: str) -> str:
         """The pipeline file; files that it names are `others`."""
-        draft, kept = self.draft, self.members
+        draft, kept, stem = self.draft, self.members, Path(name).stem
         tables: dict[str, Mapping[str, Any]] = {"data": draft.data or {"file": "people.csv"}}
-        alike = f"{Path(name).stem}-alike.csv"
         if draft.kind == "grid":
             box = "WEST,SOUTH,EAST,NORTH" if draft.box is None else ",".join(f"{side!r}" for side in draft.box)
             moves = {"step": draft.step, "max-speed": draft.max_speed}
             tables["model"] = {"kind": "grid", "bbox": box, "cell": draft.cell, **moves, **kept.get("model", {})}
-            is_listed = bool(draft.areas)
-            tables["policy"] = {"kind": "radius", "covers": draft.covers}
+            drawn = {"kind": "areas", "areas": f"{stem}-areas.geojson"} if draft.areas else {"kind": "radius"}
+            tables["policy"] = {**drawn, "covers": draft.covers}
         else:
-            of = {"kind": "matrix", "file": f"{Path(name).stem}-labels.csv"}
-            tables["model"] = of | ({"step": draft.step} if draft.step else {}) | dict(kept.get("model", {}))
-            is_listed = draft.pairs is not None
-            tables["policy"] = {"kind": "complete"}
-        if is_listed:
-            tables["policy"] = {"kind": "edges", "graph": alike}
+            step = {"step": draft.step} if draft.step else {}
+            tables["model"] = {"kind": "matrix", "file": f"{stem}-labels.csv", **step, **kept.get("model", {})}
+            of_pairs = {"kind": "edges", "graph": f"{stem}-alike.csv"}
+            tables["policy"] = {"kind": "complete"} if draft.pairs is None else of_pairs
         of_block = {"steps": draft.steps} if draft.steps else {"per": draft.per}
         beside = {one: getattr(draft, one) for one in ("zone", "hours", "epsilon") if getattr(draft, one)}
         tables["plan"] = {"path-epsilon": draft.budget, **of_block, **beside}
@@ -243,7 +233,7 @@ class ReleaseFile:
         return "\n".join(lines) + "\n"
 
     def others(self, name: str) -> dict[str, str]:
-        """The files that the pipeline file names, by name: pairs that look alike, areas as they were drawn, labels."""
+        """The files that the pipeline file names, by name: labels, the pairs of them that look alike, drawn areas."""
         draft, stem, found = self.draft, Path(name).stem, dict[str, str]()
         if draft.missing:
             return found
@@ -253,13 +243,13 @@ class ReleaseFile:
             if draft.pairs is not None:
                 found[f"{stem}-alike.csv"] = _csv([["from", "to"], *map(list, draft.pairs)])
         elif draft.areas:
-            assert draft.box is not None
-            grid = Grid.from_bounds(*draft.box, cell=draft.cell)
-            names = np.array(grid.names)
-            found[f"{stem}-alike.csv"] = _csv([["from", "to"], *names[policy_of(draft, grid).edges()].tolist()])
-            features = [_feature(area) for area in draft.areas]
-            collection = {"type": "FeatureCollection", "covers": draft.covers, "features": features}
-            found[f"{stem}-alike.geojson"] = json.dumps(collection, indent=1) + "\n"
+            shapes = [(area, shapely.geometry.mapping(shapely.box(*area.box))) for area in draft.areas]
+            features = [
+                {"type": "Feature", "bbox": area.box, "properties": {"name": area.name}, "geometry": shape}
+                for area, shape in shapes
+            ]
+            text = json.dumps({"type": "FeatureCollection", "features": features}, indent=1)
+            found[f"{stem}-areas.geojson"] = text + "\n"
         return found
 
 
@@ -269,7 +259,6 @@ def _draft(tables: Mapping[str, Mapping[str, Any]], name: str, beside: Path) -> 
     chosen: dict[str, Any] = {"data": dict(tables.get("data", {})), "budget": str(plan.get("path-epsilon", "12"))}
     chosen |= {one: _answered(plan[one]) for one in ("per", "steps", "zone", "hours", "epsilon") if one in plan}
     chosen |= {"per": ""} if "steps" in plan else {}
-    alike = beside / f"{Path(name).stem}-alike.csv"
     kind, how = model.get("kind", "grid"), policy.get("kind", "radius")
     if "fit" in tables or kind == "matrix":
         chosen |= {"kind": "labels", "step": _answered(model.get("step", tables.get("fit", {}).get("step", "")))}
@@ -277,7 +266,7 @@ def _draft(tables: Mapping[str, Mapping[str, Any]], name: str, beside: Path) -> 
             with (beside / model["file"]).open(encoding="utf-8", newline="") as file:
                 chosen["labels"] = tuple(next(csv.reader(file), ()))
         if how == "edges":
-            with alike.open(encoding="utf-8", newline="") as file:
+            with (beside / policy["graph"]).open(encoding="utf-8", newline="") as file:
                 chosen["pairs"] = tuple(map(tuple, list(csv.reader(file))[1:]))
         elif how not in ("complete", "radius"):
             raise InvalidInput("[policy] kind", how, "complete, or edges that the studio wrote")
@@ -286,14 +275,12 @@ def _draft(tables: Mapping[str, Mapping[str, Any]], name: str, beside: Path) -> 
         chosen |= {field: str(model[member]) for member, field in members if member in model}
         box = _answered(model.get("bbox", ""))
         chosen["box"] = tuple(map(float, box.split(","))) if box else None
-        if how == "edges":
-            collection = json.loads(alike.with_suffix(".geojson").read_text(encoding="utf-8"))
-            areas = ((one["properties"]["name"], one["bbox"]) for one in collection["features"])
-            chosen |= {"covers": collection["covers"], "areas": [{"name": of, "box": box} for of, box in areas]}
-        elif how == "radius" and "covers" in policy:
-            chosen["covers"] = str(policy["covers"])
-        elif policy:
-            raise InvalidInput("[policy] kind", how, "radius with covers, or edges that the studio wrote")
+        if policy and (how not in ("areas", "radius") or "covers" not in policy):
+            raise InvalidInput("[policy] kind", how, "radius with covers, or areas with covers that the studio wrote")
+        chosen |= {"covers": str(policy["covers"])} if policy else {}
+        if how == "areas":
+            collection = json.loads((beside / policy["areas"]).read_text(encoding="utf-8"))
+            chosen["areas"] = [{"name": of["properties"]["name"], "box": of["bbox"]} for of in collection["features"]]
     else:
         raise InvalidInput("[model] kind", kind, "grid, or a matrix of labels that the studio wrote")
     return msgspec.convert(chosen, Draft)
@@ -307,13 +294,6 @@ def _is_open(fit: Mapping[str, Any]) -> bool:
 def _answered(value: Any) -> str:
     """A value of the file; nothing where it is a question that ``dphmm init`` left open."""
     return "" if value in ("STEP", "STEPS", "WEST,SOUTH,EAST,NORTH") else str(value)
-
-
-def _feature(area: Area) -> dict[str, Any]:
-    west, south, east, north = area.box
-    ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
-    geometry = {"type": "Polygon", "coordinates": [ring]}
-    return {"type": "Feature", "bbox": list(area.box), "properties": {"name": area.name}, "geometry": geometry}
 
 
 def _csv(rows: list[list[str]]) -> str:

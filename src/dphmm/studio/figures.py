@@ -6,7 +6,6 @@ ready paths, numbers and sentences: it computes nothing but where a pointer is.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from dphmm.errors import InvalidInput
 from dphmm.evaluation.city import City
 from dphmm.policy.constraint import Constraint
 from dphmm.report import figures, maps
-from dphmm.report.backdrop import read_backdrop
+from dphmm.report.backdrop import box_of, read_backdrop
 from dphmm.report.beliefs import Cells, levels
 from dphmm.report.maps import View
 from dphmm.samplers.entropy import ReplayBits
@@ -154,25 +153,7 @@ class Ground:
     @classmethod
     def read(cls, path: str | Path) -> Ground:
         """The shapes of a GeoJSON file. Raises InvalidInput as `dphmm.report.read_backdrop`."""
-        places: list[FloatArray] = []
-
-        def add(part: Any) -> None:
-            if isinstance(part, dict):
-                part = [value for name, value in part.items() if name in ("features", "geometry", "coordinates")]
-            if isinstance(part, list) and part and all(isinstance(one, (int, float)) for one in part):
-                places.append(np.array(part[:2], dtype=np.float64))
-            elif isinstance(part, list):
-                for one in part:
-                    add(one)
-
-        try:
-            add(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (OSError, ValueError, RecursionError):
-            raise InvalidInput("backdrop", str(path), "a GeoJSON file") from None
-        if not places:
-            raise InvalidInput("backdrop", f"{path}, without coordinates", "GeoJSON of water, roads and names")
-        (west, south), (east, north) = np.min(places, axis=0), np.max(places, axis=0)
-        box = (float(west), float(south), float(east), float(north))
+        box = box_of(path)
         shapes, grid = read_backdrop(path, _coarse(box)), _coarse(box)
 
         def degrees(points: FloatArray) -> FloatArray:
@@ -189,6 +170,19 @@ class Ground:
         shapes = [np.stack(grid.to_latlon(one)[::-1], axis=1) for one in (city.river, *city.bridges, places)]
         names = [(name, *at) for (name, *_), at in zip(city.quarters, shapes.pop().tolist(), strict=True)]
         return cls(shapes[:1], shapes[1:], names, (grid.west, grid.south, grid.east, grid.north))
+
+    def drawn(self, grid: Grid, view: View) -> Map:
+        """A picture of it, where ``view`` has the metres of ``grid``."""
+        layers = []
+        for style, lines in (("water", self.water), ("road", self.roads)):
+            points = (view(grid.projection.to_metres(line[:, 1], line[:, 0])) for line in lines)
+            layers.append(Layer(style, "".join(_path(one, close=style == "water") for one in points)))
+        placed = [(*view(grid.projection.to_metres(lat, lon)).tolist(), name) for name, lon, lat in self.names]
+        low, high = view.north - view.side / view.scale, view.west + view.side / view.scale
+        (south, north), (west, east) = grid.to_latlon(np.array([[view.west, low], [high, view.north]]))
+        names = [Named(x, y, name) for x, y, name in placed if 0 < x < view.side and 0 < y < view.side]
+        frame = (float(west), float(south), float(east), float(north))
+        return Map(view.side, view.side, frame, layers, names, [])
 
 
 def _coarse(box: Box) -> Grid:
@@ -244,25 +238,15 @@ class Seen:
         if not isinstance(grid, Grid):
             return None
         view, cells = self.view, self.cells
-        drawing = _Layers()
-        drawing.add(self.ground, grid, view)
-        drawing.layers.append(Layer("any-cell", maps.shape(view, cells, np.arange(len(cells)))))
-        areas = []
-        for area in self.draft.areas:
-            touched = np.unique(cells.of[cells_of(area, grid)])
-            drawing.layers.append(Layer("area", maps.shape(view, cells, touched)))
-            corner = view(grid.projection.to_metres(area.box[3], area.box[0]))
-            areas.append(Named(float(corner[0]), float(corner[1]), area.name))
-        corner = view(cells.low)
-        frame, names = _frame(grid, view), _names(self.ground, grid, view)
-        return Map(
-            *(view.side, view.side, frame, drawing.layers, names, areas),
-            columns=grid.columns,
-            rows=grid.rows,
-            x=float(corner[0]),
-            y=float(corner[1]),
-            side=grid.cell * view.scale,
-        )
+        below = self.ground.drawn(grid, view)
+        below.layers.append(Layer("any-cell", maps.shape(view, cells, np.arange(len(cells)))))
+        for area, inside in zip(self.draft.areas, cells_of(self.draft.areas, grid), strict=True):
+            below.layers.append(Layer("area", maps.shape(view, cells, np.unique(cells.of[inside]))))
+            x, y = view(grid.projection.to_metres(area.box[3], area.box[0])).tolist()
+            below.areas.append(Named(x, y, area.name))
+        x, y = view(cells.low).tolist()
+        side = grid.cell * view.scale
+        return msgspec.structs.replace(below, columns=grid.columns, rows=grid.rows, x=x, y=y, side=side)
 
     def state(self, number: int, epsilon: Exact, draw: int) -> State:
         """What one state looks like, and what one answer about an invented person in it tells.
@@ -385,39 +369,11 @@ def open_map(ground: Ground) -> Map:
     """The map before a box is drawn: of the backdrop, or of the world."""
     if ground.box is not None:
         grid = _coarse(ground.box)
-        view = View.around(np.zeros(2), np.array([grid.columns, grid.rows]) * grid.cell)
-        drawing = _Layers()
-        drawing.add(ground, grid, view)
-        return Map(view.side, view.side, _frame(grid, view), drawing.layers, _names(ground, grid, view), [])
+        return ground.drawn(grid, View.around(np.zeros(2), np.array([grid.columns, grid.rows]) * grid.cell))
     width, height = maps.SIDE, maps.SIDE / 2
     x, y = (np.arange(_LINES, end, _LINES) / 360 * width for end in (360, 180))
     lines = [f"M{at:.1f} 0V{height:g}" for at in x] + [f"M0 {at:.1f}H{width:g}" for at in y]
     return Map(width, height, (-180.0, -90.0, 180.0, 90.0), [Layer("graticule", "".join(lines))], [], [])
-
-
-def _frame(grid: Grid, view: View) -> Box:
-    """The degrees of the edges of a picture."""
-    low, high = view.north - view.side / view.scale, view.west + view.side / view.scale
-    lat, lon = grid.to_latlon(np.array([[view.west, low], [high, view.north]]))
-    return (float(lon[0]), float(lat[0]), float(lon[1]), float(lat[1]))
-
-
-def _names(ground: Ground, grid: Grid, view: View) -> list[Named]:
-    placed = [(name, view(grid.projection.to_metres(lat, lon)).tolist()) for name, lon, lat in ground.names]
-    return [Named(x, y, name) for name, (x, y) in placed if 0 < x < view.side and 0 < y < view.side]
-
-
-class _Layers:
-    """Layers of a picture, from the bottom up."""
-
-    def __init__(self) -> None:
-        self.layers: list[Layer] = []
-
-    def add(self, ground: Ground, grid: Grid, view: View) -> None:
-        """Water and roads."""
-        for style, lines in (("water", ground.water), ("road", ground.roads)):
-            points = (view(grid.projection.to_metres(line[:, 1], line[:, 0])) for line in lines)
-            self.layers.append(Layer(style, "".join(_path(one, close=style == "water") for one in points)))
 
 
 def _path(points: FloatArray, *, close: bool) -> str:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -36,40 +36,27 @@ from dphmm.studio.session import Stale, Studio
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.routing import Route
 
 #: Larger requests are none of the page's.
 _LARGEST = 2_000_000
 
 
-class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request about a version."""
+class Posted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request about a version, with what its address needs: a pipeline file in place of the setting, a state to look
+    at and which answer is drawn there, or the word that agrees to a release."""
 
     version: int
+    text: str = ""
+    number: int = 0
+    draw: int = 0
+    word: str = ""
 
 
-class Change(Version, frozen=True):
+class Change(Posted, frozen=True, kw_only=True):
     """A draft in place of that of a version."""
 
     draft: Draft
-
-
-class Text(Version, frozen=True):
-    """A pipeline file in place of a version."""
-
-    text: str
-
-
-class Look(Version, frozen=True):
-    """A state to look at, and which answer about an invented person there is drawn."""
-
-    number: int
-    draw: int = 0
-
-
-class Agreed(Version, frozen=True):
-    """The word that agrees to a release."""
-
-    word: str
 
 
 def page() -> tuple[str, str]:
@@ -98,46 +85,34 @@ def app_of(studio: Studio, token: str, port: int) -> Gate:
 
     html, policy = page()
 
-    def posted(taken: type[Any], work: Callable[[Any], Any]) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            length = request.headers.get("content-length", "")
+    def posted(path: str, work: Callable[[Any], Any], taken: type[Posted] = Posted) -> Route:
+        async def answer(sent: Request) -> Response:
+            length = sent.headers.get("content-length", "")
             if not length.isdecimal() or int(length) > _LARGEST:
                 return _json({"error": f"a request of more than {_LARGEST:,} bytes"}, 413)
-            if request.headers.get("content-type") != "application/json":
+            if sent.headers.get("content-type") != "application/json":
                 return _json({"error": "a request that is no JSON"}, 415)
             try:
-                given = msgspec.json.decode(await request.body(), type=taken)
+                given = msgspec.json.decode(await sent.body(), type=taken)
             except msgspec.DecodeError as error:
                 return _json({"error": f"setting: {error}"}, 400)
             return await run_in_threadpool(_answered, lambda: _json(work(given)))
 
-        return answer
+        return Route(path, answer, methods=["POST"])
 
-    def got(work: Callable[[Request], Response]) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            return await run_in_threadpool(_answered, lambda: work(request))
+    def got(path: str, work: Callable[[int, str], Response]) -> Route:
+        async def answer(sent: Request) -> Response:
+            version, name = sent.query_params.get("version", ""), sent.path_params.get("name", "")
+            return await run_in_threadpool(_answered, lambda: work(int(version) if version.isdecimal() else 0, name))
 
-        return answer
+        return Route(path, answer)
 
-    def report(_: Request) -> Response:
+    def report(version: int, name: str) -> Response:
         found = studio.report
         return _json({"error": "no report yet"}, 404) if found is None else Response(found, media_type="text/html")
 
-    def of_version(request: Request) -> int:
-        text = request.query_params.get("version", "")
-        return int(text) if text.isdecimal() else 0
-
-    def picture(request: Request) -> Response:
-        drawn = studio.picture(of_version(request), request.path_params["name"])
-        return Response(drawn, media_type="image/svg+xml")
-
-    def saved(request: Request) -> Response:
-        name = request.path_params["name"]
-        try:
-            text = studio.companion(of_version(request), name)
-        except KeyError:
-            return _json({"error": "no such file"}, 404)
-        kept = {"content-disposition": "attachment"}
+    def saved(version: int, name: str) -> Response:
+        text, kept = studio.companion(version, name), {"content-disposition": "attachment"}
         return Response(text, media_type="text/plain; charset=utf-8", headers=kept)
 
     async def start(_: Request) -> Response:
@@ -145,19 +120,19 @@ def app_of(studio: Studio, token: str, port: int) -> Gate:
 
     routes = [
         Route("/", start),
-        Route("/setting", got(lambda _: _json(studio.shown()))),
-        Route("/setting", posted(Change, lambda one: studio.change(one.version, one.draft)), methods=["POST"]),
-        Route("/file", posted(Text, lambda one: studio.read(one.version, one.text)), methods=["POST"]),
-        Route("/demo", posted(Version, lambda one: studio.demo(one.version)), methods=["POST"]),
-        Route("/progress", got(lambda _: _json(studio.progressed()))),
-        Route("/state", posted(Look, lambda one: studio.look(one.version, one.number, one.draw)), methods=["POST"]),
-        Route("/picture/{name}", got(picture)),
-        Route("/saved/{name}", got(saved)),
-        Route("/save", posted(Version, lambda one: studio.save(one.version)), methods=["POST"]),
-        Route("/check", posted(Version, lambda one: studio.check(one.version)), methods=["POST"]),
-        Route("/ask", posted(Version, lambda one: studio.ask(one.version)), methods=["POST"]),
-        Route("/release", posted(Agreed, lambda one: studio.release(one.version, one.word)), methods=["POST"]),
-        Route("/report", got(report)),
+        got("/setting", lambda version, name: _json(studio.shown())),
+        posted("/setting", lambda one: studio.change(one.version, one.draft), Change),
+        posted("/file", lambda one: studio.read(one.version, one.text)),
+        posted("/demo", lambda one: studio.demo(one.version)),
+        got("/progress", lambda version, name: _json(studio.progressed())),
+        posted("/state", lambda one: studio.look(one.version, one.number, one.draw)),
+        got("/picture/{name}", lambda *of: Response(studio.picture(*of), media_type="image/svg+xml")),
+        got("/saved/{name}", saved),
+        posted("/save", lambda one: studio.save(one.version)),
+        posted("/check", lambda one: studio.check(one.version)),
+        posted("/ask", lambda one: studio.ask(one.version)),
+        posted("/release", lambda one: studio.release(one.version, one.word)),
+        got("/report", report),
     ]
     return Gate(Starlette(routes=[Mount(f"/{token}", routes=routes)]), port)
 

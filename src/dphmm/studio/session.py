@@ -300,8 +300,10 @@ class Studio:
         """The text of a file that the pipeline file names, or of itself."""
         with self._turn:
             self._check(version)
-            files = {self.name: self.file.text(self.name)}
-            return (files if name in files else self.file.others(self.name))[name]
+            files = self.file.others(self.name) | {self.name: self.file.text(self.name)}
+        if name not in files:
+            raise InvalidInput("file", repr(name), f"one of {', '.join(files)}")
+        return files[name]
 
     # -- the owner's check, and the release ---------------------------------------------------------------------------
 

@@ -252,8 +252,10 @@ function pointers() {
 }
 
 function area(box) {
-  const name = of("area-name").value.trim() || "area";
-  change({ areas: [...(waiting ?? shown.draft).areas, { name, box }] });
+  const name = of("area-name").value.trim() || "area", areas = (waiting ?? shown.draft).areas;
+  let own = name;
+  for (let at = 2; areas.some((one) => one.name === own); at += 1) own = `${name} ${at}`;
+  change({ areas: [...areas, { name: own, box }] });
 }
 
 async function look() {
