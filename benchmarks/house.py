@@ -32,8 +32,8 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 63_823,
-    "code lines of tests": 81_762,
-    "words of docs": 121_090,
+    "code lines of tests": 81_769,
+    "words of docs": 121_103,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

@@ -32,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", metavar="NAME")
     parser.add_argument("-o", "--output", metavar="DIR", help="folder for results; one of an earlier run goes on there")
     parser.add_argument("--data", metavar="DIR", help="folder of the real data sets (default: $DPHMM_DATA)")
-    own = parser.add_argument_group("your own rows, for dphmm, location-sets and synthesis")
+    own = parser.add_argument_group("your own rows, for dphmm, location-sets, steps and synthesis")
     own.add_argument("--trajectories", metavar="FILE", help="rows with user, t, lat and lon")
     own.add_argument("--bbox", metavar="W,S,E,N", help="public box, degrees: west, south, east, north")
     own.add_argument("--grid", metavar="LENGTH", help="side of a cell: 340m")

@@ -77,7 +77,9 @@ def run(
 def _check_data(experiment: Experiment, settings: Settings) -> None:
     if settings.own is not None:
         if not experiment.takes_own:
-            raise InvalidInput("--trajectories", f"rows for {experiment.name}", "dphmm, location-sets or synthesis")
+            raise InvalidInput(
+                "--trajectories", f"rows for {experiment.name}", "dphmm, location-sets, steps or synthesis"
+            )
         return
     if experiment.needs_data and settings.data is None:
         raise InvalidInput("--data", "nothing", "the folder of the data sets: this experiment is about real data")
@@ -172,11 +174,10 @@ def write_results(experiment: Experiment, settings: Settings, results: Results, 
 
 
 def _setting(experiment: Experiment, settings: Settings) -> str:
-    """The end of every title: what is the same in all figures, and the seed."""
+    """The end of every title: what is the same in all figures, one's own rows, and the seed."""
     quick = ", a quick run" * settings.quick
-    return (
-        f"{experiment.setting}; seed {settings.seed}{quick}" if experiment.setting else f"Seed {settings.seed}{quick}"
-    )
+    same = [one for one in (experiment.setting, settings.own.name if settings.own else "") if one]
+    return "; ".join([*same, f"{'seed' if same else 'Seed'} {settings.seed}{quick}"])
 
 
 def _page(experiment: Experiment, settings: Settings, results: Results, figures: list[Path]) -> str:

@@ -2,12 +2,14 @@
 
 The paper says neither how long a step is nor whom its model was fitted to, and its verdicts hang on both. Geolife in
 its published layout has 16 people with a row every 1 to 5 seconds; 51 people with a row every 30. Released are up to
-eight walks of 50 steps inside Beijing's third ring, cells of 340 m, ε = 1, the paper's mechanism.
+eight walks of 50 steps inside Beijing's third ring, cells of 340 m, ε = 1, the paper's mechanism. Of one's own rows
+steps are once to ten times as long as the one that is named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +17,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dphmm import Grid
+from dphmm.errors import InvalidInput
 from dphmm.plot.figures import Figure
 from dphmm.storage import import_trajectories, load_trajectories
-from experiments.experiment import Cell, Experiment, Row, Settings, bits_of, groups, skipped
+from experiments.experiment import Cell, Experiment, Own, Row, Settings, bits_of, groups, skipped
 from experiments.walks.cells import DPLS, distances, mean, name_of, policies
 from experiments.walks.releases import TRANS, UTIL, release
-from experiments.walks.studies import EVERYBODY, FILES, GEOLIFE, OTHERS, OWN, THIRD_RING, Study, first_walks, paced
+from experiments.walks.studies import (
+    EVERYBODY,
+    FILES,
+    GEOLIFE,
+    OTHERS,
+    OWN,
+    THIRD_RING,
+    Study,
+    first_walks,
+    own_study,
+    paced,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +42,8 @@ if TYPE_CHECKING:
 RAW = "raw/geolife_plt_sample.tar.gz"
 #: Seconds of a step, by file: the raw rows of 16 people, thinned ones of 51.
 STEPS = {RAW: (2, 5, 10, 20, 30, 60), FILES[GEOLIFE]: (30, 60)}
+#: Of one's own rows so many times the step that is named.
+TIMES = (1, 2, 4, 10)
 FITS = (OWN, OTHERS, EVERYBODY)
 WALKS, LENGTH, EARLY = 8, 50, 20
 MEASURES = ("degree", "error", "possible")
@@ -36,16 +52,35 @@ _ENDS = ("", "_low", "_high")
 
 def cells(settings: Settings) -> list[Cell]:
     """A cell for each file, step, fit and policy; of a file that is not there, one that says so."""
+    if settings.own is not None:
+        return _own_cells(settings.own, TIMES[:2] if settings.quick else TIMES)
     found: list[Cell] = []
     for file, steps in STEPS.items():
         if reason := settings.missing(file):
             found.append(skipped(file, reason))
             continue
         for step in (5, 60) if settings.quick and file == RAW else steps:
-            policies_ = range(len(policies(GEOLIFE, "planar-isotropic")))
-            found += [{"part": "walks", "data": file, "step": step, "fit": fit, "policy_number": number}
-                      for fit in FITS for number in policies_]  # fmt: skip
+            found += _of_step(file, step)
     return found
+
+
+def _own_cells(own: Own, times: Sequence[int]) -> list[Cell]:
+    """Of steps that are too long for two walks a cell that says so. Raises InvalidInput where the first one is."""
+    own_study(own)
+    found = _of_step(own.file.stem, own.step)
+    for longer in (replace(own, step=own.step * number) for number in times[1:]):
+        try:
+            own_study(longer)
+            found += _of_step(own.file.stem, longer.step)
+        except InvalidInput as error:
+            found.append(skipped(f"{own.file.stem}, steps of {longer.step} s", str(error)))
+    return found
+
+
+def _of_step(data: str, step: int) -> list[Cell]:
+    numbers = range(len(policies(GEOLIFE, "planar-isotropic")))
+    return [{"part": "walks", "data": data, "step": step, "fit": fit, "policy_number": number}
+            for fit in FITS for number in numbers]  # fmt: skip
 
 
 @lru_cache(maxsize=2)
@@ -60,9 +95,13 @@ def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> lis
     """Degrees and errors of one policy, over all steps and over the first ones."""
     if cell["part"] == "skipped":
         return [{"method": "skipped"}]
-    assert settings.data is not None
-    study = _study(settings.data / str(cell["data"]), int(str(cell["step"])), settings.quick)
-    choices = policies(GEOLIFE, "planar-isotropic", fit=str(cell["fit"]))[int(str(cell["policy_number"]))]
+    step = int(str(cell["step"]))
+    if settings.own is not None:
+        study = own_study(replace(settings.own, step=step)).cut(2 if settings.quick else WALKS, settings.own.length)
+    else:
+        assert settings.data is not None
+        study = _study(settings.data / str(cell["data"]), step, settings.quick)
+    choices = policies(study.name, "planar-isotropic", fit=str(cell["fit"]))[int(str(cell["policy_number"]))]
     steps = release(study, choices, [bits_of(seed, number) for number in range(len(study.walks))])
     measured = dict(zip(MEASURES, (steps.degree, distances(steps, "z"), steps.support_size), strict=True))
     rows: list[Row] = []
@@ -83,8 +122,8 @@ def tables(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     columns = ["method", "when", "people", "walks", "step", "fit", *(f"{m}{end}" for m in MEASURES for end in _ENDS)]
     rows = rows.reindex(columns=[*rows.columns, *(name for name in [*columns, "reason"] if name not in rows.columns)])
     measured = rows[rows["part"] == "walks"].copy()
-    measured["panel"] = [f"{w}, {p:g} people, fitted to {f}" for w, p, f in zip(measured["when"], measured["people"],
-                         measured["fit"], strict=True)]  # fmt: skip
+    by = zip(*(measured[name] for name in ("when", "people", "fit")), strict=True)
+    measured["panel"] = [f"{when}, {people:g} people, fitted to {fit}" for when, people, fit in by]
     return {
         "steps": measured[["panel", *columns]].reset_index(drop=True),
         "claims": pd.DataFrame(list(_claims(measured))),
@@ -116,10 +155,9 @@ def _figure(name: str, title: str, y: str, label: str) -> Figure:
                   panels="panel", low=f"{y}_low", high=f"{y}_high", log_x=True, log_y=True)  # fmt: skip
 
 
-_SETTING = "Geolife, third ring, cells of 340 m, ε = 1, planar isotropic mechanism"
 FIGURES: Sequence[Figure] = (
-    _figure("degree", f"Degree of protection by the length of a step. {_SETTING}", "degree", "cells hidden among"),
-    _figure("error", f"Error of z by the length of a step. {_SETTING}", "error", "error, km"),
+    _figure("degree", "Degree of protection by the length of a step", "degree", "cells hidden among"),
+    _figure("error", "Error of z by the length of a step", "error", "error, km"),
 )
 EXPERIMENT = Experiment(
     name="steps",
@@ -129,6 +167,8 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     figures=tuple(FIGURES),
+    setting="ε = 1, planar isotropic mechanism",
     files=tuple(STEPS),
     needs_data=True,
+    takes_own=True,
 )

@@ -203,7 +203,7 @@ def radii(name: str) -> tuple[float, tuple[float, ...]]:
 def there(settings: Settings) -> list[str]:
     """The studies that can be run: one's own rows, or the data sets that are there; the city without any data."""
     if settings.own is not None:
-        _own(settings.own)
+        own_study(settings.own)
         return [settings.own.name]
     found = [name for name, file in FILES.items() if settings.missing(file) is None]
     return found if settings.data is not None else [CITY]
@@ -218,7 +218,7 @@ def left_out(settings: Settings) -> Iterator[Cell]:
 
 def study(settings: Settings, name: str) -> Study:
     """A study by name; a quick one has few and short walks."""
-    whole = _study(name, None if name == CITY else settings.data) if settings.own is None else _own(settings.own)
+    whole = _study(name, None if name == CITY else settings.data) if settings.own is None else own_study(settings.own)
     return whole.cut(4, 20) if settings.quick else whole
 
 
@@ -235,9 +235,9 @@ def paced(grid: Grid, step: int) -> Rules:
     return Rules(grid, step=step, hold=max(0, 300 // step - 1), smoothing=1.0, fitted_at_most=_FASTEST)
 
 
-@lru_cache(maxsize=2)
-def _own(own: Own) -> Study:
-    """Somebody's own rows; places are where many rows are."""
+@lru_cache(maxsize=4)
+def own_study(own: Own) -> Study:
+    """Somebody's own rows; places are where many rows are. Raises InvalidInput for fewer than two walks."""
     rows = load_trajectories(own.file).trajectories
     grid = Grid.from_bounds(*own.box, cell=own.cell)
     if rows.lat is None or rows.lon is None:

@@ -48,17 +48,27 @@ def test_walks_are_of_the_file_and_models_of_the_others(rows):
     assert study.fold_of(3, studies.OWN) == 3 and study.fold_of(3, studies.OTHERS) == 1
 
 
-@pytest.mark.parametrize("name", ["dphmm", "location-sets", "synthesis"])
+@pytest.mark.parametrize("name", ["dphmm", "location-sets", "steps", "synthesis"])
 def test_experiments_take_rows_of_ones_own(rows, name):
     settings = Settings(own=Own(rows, BOX, 500.0, 60, 1000.0, length=10), quick=True)
     cells = list(experiment(name).cells(settings))
-    assert {cell["data"] for cell in cells} == {settings.own.name}
+    assert {cell["data"] for cell in cells} == {"people" if name == "steps" else settings.own.name}
     assert experiment(name).takes_own
     measured = experiment(name).measure(settings, cells[0], np.random.SeedSequence(1))
     assert measured and all(row.get("method") != "skipped" for row in measured)
 
 
-@pytest.mark.parametrize("name", ["dphmm", "location-sets", "synthesis"])
+def test_the_sweep_over_ones_own_steps_says_which_are_too_long(rows):
+    """An hour has ten steps of up to five minutes: of 60 to 240 s, and not of 600."""
+    settings = Settings(own=Own(rows, BOX, 500.0, 60, 1000.0, length=10))
+    cells = steps.cells(settings)
+    assert [cell["step"] for cell in cells[:-1]] == [60] * 9 + [120] * 9 + [240] * 9
+    assert cells[-1]["part"] == "skipped" and "steps of 600 s" in cells[-1]["data"]
+    measured = steps.measure(settings, cells[9], np.random.SeedSequence(1))
+    assert {row["people"] for row in measured} == {row["walks"] for row in measured} == {5}
+
+
+@pytest.mark.parametrize("name", ["dphmm", "location-sets", "steps", "synthesis"])
 @pytest.mark.parametrize(
     ("change", "said"),
     [
