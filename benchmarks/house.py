@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 LIMITS: dict[str, float] = {
     "code lines": 63_823,
     "code lines of tests": 81_769,
-    "words of docs": 121_103,
+    "words of docs": 116_613,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
