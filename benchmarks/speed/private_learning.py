@@ -33,6 +33,7 @@ from experiments.hmm_privacy.methods import (
     even_symbols,
     independent_symbols,
     normally,
+    seen,
     true_total,
 )
 from experiments.hmm_privacy.real import DATA_SETS, sequences_of
@@ -131,7 +132,7 @@ def _known_states(data_sets: int) -> Figure:
 
 
 def _real(name: str, epsilon: str, target: float, splits: int) -> Iterator[Figure]:
-    data, found = DATA_SETS[name], defaultdict[str, list[float]](list)
+    data, found = DATA_SETS[name], defaultdict[tuple[str, str], list[float]](list)
     title = f"{name}, ε {epsilon}: log-likelihood of a move"
     if not (DATA / data.file).is_file():
         yield Figure("private-learning", title, None, "", at_least(target), "no data here: set DPHMM_DATA")
@@ -141,18 +142,33 @@ def _real(name: str, epsilon: str, target: float, splits: int) -> Iterator[Figur
         order = np.random.default_rng(split).permutation(len(people))
         cut = len(people) * 4 // 5
         known, held_out = [people[k] for k in order[:cut]], [people[k] for k in order[cut:]]
-        for draw in range(4):
-            words = ReplayBits(10 * split + draw)
-            model, _ = fit_chain(known, data.symbols, epsilon, data.length, initial="occupancy", bits=words)
-            found["chain"].append(_of_a_move(model.transition.toarray(), held_out))
-            alone = independent_symbols(known, data.symbols, Fraction(epsilon), data.length, words)
-            found["independent symbols"].append(_of_a_move(np.tile(alone.emissionprob_, (data.symbols, 1)), held_out))
         plain = dphmm.MarkovModel.fit(known, data.symbols, smoothing=1.0)
-        found["not private"].append(_of_a_move(plain.transition.toarray(), held_out))
+        for each in EPSILONS:
+            found["not private", each].append(_of_a_move(plain.transition.toarray(), held_out))
+            for draw in range(4):
+                words, given = ReplayBits(10 * split + draw), {"epsilon": each, "max_length": data.length}
+                model, _ = fit_chain(known, data.symbols, **given, initial="occupancy", bits=words)
+                found["chain", each].append(_of_a_move(model.transition.toarray(), held_out))
+                alone = independent_symbols(known, data.symbols, Fraction(each), data.length, words)
+                rows = np.tile(alone.emissionprob_, (data.symbols, 1))
+                found["independent symbols", each].append(_of_a_move(rows, held_out))
+                hmm = dphmm.markov.CategoricalHMM(data.states, n_features=data.symbols, random_state=draw)
+                hmm.fit_private(known, **given, about=len(known), n_starts=3, bits=words)
+                judged = {"hidden model": hmm, "chain of symbols": seen(model), "independent": alone}
+                for method, learned in judged.items():
+                    found[method, each].append(learned.score(held_out) / sum(map(len, held_out)))
     note = f"even {-np.log(data.symbols):.3f}, " + ", ".join(
-        f"{method} {np.mean(found[method]):.3f}" for method in ("independent symbols", "not private")
+        f"{method} {np.mean(found[method, epsilon]):.3f}" for method in ("independent symbols", "not private")
     )
-    yield Figure("private-learning", title, _spread(found["chain"]), "", at_least(target), note)
+    yield Figure("private-learning", title, _spread(found["chain", epsilon]), "", at_least(target), note)
+    for each in EPSILONS:
+        hidden = f"{name}, ε {each}: hidden model from drawn starts, by rule"
+        means = {method: float(np.mean(found[method, each])) for method in ("independent", "chain of symbols")}
+        means["even symbols"] = -float(np.log(data.symbols))
+        note = ", ".join(f"{baseline} {mean:.4f}" for baseline, mean in means.items())
+        yield Figure("private-learning", hidden, _spread(found["hidden model", each]), "", None, note)
+        gap = max(means.values()) - float(np.mean(found["hidden model", each]))
+        yield Figure("private-learning", f"{hidden}: gap", Spread(gap, gap, gap, 1), "", below(GAP))
 
 
 def _of_a_move(rows: np.ndarray, held_out: list[np.ndarray]) -> float:

@@ -37,6 +37,7 @@ from dphmm.markov.hidden.parameters import (
     was_fitted,
 )
 from dphmm.markov.private import sensitivity
+from dphmm.markov.private.candidates import most_probable
 from dphmm.markov.private.iterations import (
     EVERY,
     LAST,
@@ -51,7 +52,7 @@ from dphmm.markov.private.iterations import (
     paper_parts,
 )
 from dphmm.markov.private.labelled import count_labelled, learned_rows, open_cells
-from dphmm.markov.private.ngrams import check_cells, count_ngrams, likeliest, of_symbols, order_for
+from dphmm.markov.private.ngrams import Histogram, check_cells, count_ngrams, histogram_for
 from dphmm.markov.private.release import PROJECTIONS, noise_for, release
 from dphmm.markov.private.sensitivity import (
     Caps,
@@ -202,33 +203,33 @@ Fit = Callable[[Callable[[int], Kept]], Outcome]
 def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     starts = public_starts(hmm, settings.n_starts)
     n, v = starts[0].emission.shape
+    public = "".join(letter for letter in "ste" if letter not in hmm.init_params)
+    # An order that is asked for is of hidden models alone.
+    ruled = settings.order is None and public == "" and settings.letters == "ste" and v > 1
     if settings.order is None:
-        order = order_for(n, v, settings.caps.max_length, float(settings.epsilon), settings.about)
+        epsilon, longest = float(settings.epsilon), settings.caps.max_length
+        histogram = histogram_for(n, v, longest, epsilon, settings.about, not ruled)
     else:
-        order = whole(settings.order, "order", 1, 10)
-    check_cells(v, order)
-    size = sensitivity.l1(sensitivity.ngrams(settings.caps, order), settings.caps)
-    part = noise_for(f"{order}-grams", "laplace", size, settings.epsilon)
+        histogram = Histogram(v, whole(settings.order, "order", 1, 10))
+    check_cells(histogram)
+    size = sensitivity.l1(sensitivity.ngrams(settings.caps, histogram.order), settings.caps)
+    part = noise_for(histogram.name, "laplace", size, settings.epsilon)
     event = settings.event((part,))
 
     def fit(read: Callable[[int], Kept]) -> Outcome:
-        table = release(count_ngrams(read(v), v, order), part, 0, settings.bits)
-        public = "".join(letter for letter in "ste" if letter not in hmm.init_params)
-        apart = [] if "e" in public else [of_symbols(table.values, starts[0], public)]
-        climbs = [
-            likeliest(
-                table.values,
-                start,
-                public,
-                settings.letters,
-                order,
-                float(part.scale),
-                settings.n_iter,
-                settings.tol,
-            )
-            for start in [*starts, *apart]
-        ]
-        best = max(climbs, key=lambda climb: climb.history[-1])
+        words = count_ngrams(read(v), v, histogram.order)
+        table = release(histogram.of_words(words), part, 0, settings.bits)
+        best = most_probable(
+            table.values,
+            starts,
+            public,
+            settings.letters,
+            histogram,
+            float(part.scale),
+            settings.n_iter,
+            settings.tol,
+            chain=ruled and histogram.order > 1,
+        )
         return Outcome(best.parameters, event, Monitor(settings.tol, settings.n_iter, history=best.history))
 
     return event, fit
@@ -345,6 +346,7 @@ def _assign(hmm: Any, outcome: Outcome) -> None:
     if was_fitted(hmm) and not isinstance(event_of(hmm), LearningEvent):
         hmm.__dict__.pop("symbols_", None)
     learned = outcome.parameters
+    hmm.n_states = learned.n_states
     was_sparse = sparse.issparse(getattr(hmm, "transmat_", None)) and "t" not in hmm.init_params
     hmm.startprob_, hmm.emissionprob_ = learned.initial, learned.emission
     hmm.transmat_ = sparse.csr_array(learned.transition) if was_sparse else learned.transition

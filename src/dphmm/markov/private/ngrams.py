@@ -30,44 +30,97 @@ PSEUDO_COUNTS = 20.0
 TRUST = 1 / 3
 #: How surely a state shows its symbol, and stays, where a climb begins apart.
 APART = 0.9
-#: A histogram of words is worth its noise where a cell holds so many people, times epsilon.
-PEOPLE_PER_CELL = 5
+#: Words of two symbols are worth their noise where so many people, times epsilon, are there for each symbol; longer
+#: words where so many are there for each cell.
+PEOPLE_PER_SYMBOL, PEOPLE_PER_CELL = 30, 10
+#: What an event calls the histogram of symbols that stay and leave.
+_STAYS = "symbols that stay and leave"
 #: Logs of the total are kept below this.
 _HIGHEST = 40.0
 #: Logs are taken of at least this.
 _LEAST = 1e-300
 
 
+class Histogram(NamedTuple):
+    """All words of ``order`` symbols; with ``stays`` how often each symbol is followed by another one, and by itself.
+
+    Its cells are sums of those of words, which have the last symbol fastest: no sensitivity becomes larger.
+    """
+
+    n_symbols: int
+    order: int
+    stays: bool = False
+
+    @property
+    def name(self) -> str:
+        """What an event calls it."""
+        return _STAYS if self.stays else f"{self.order}-grams"
+
+    @classmethod
+    def named(cls, name: str, n_symbols: int) -> Histogram:
+        """The one that an event calls so. Raises InvalidInput for another name."""
+        order, words, _ = name.partition("-grams")
+        if name != _STAYS and not words:
+            raise InvalidInput("event", name, "that of words, or of known states")
+        return cls(n_symbols, 2, True) if name == _STAYS else cls(n_symbols, int(order))
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells get noise."""
+        return 2 * self.n_symbols if self.stays else self.n_symbols**self.order
+
+    def of_words(self, values: FloatArray) -> FloatArray:
+        """Sums (cells,) of numbers (V**order,) of words."""
+        if not self.stays:
+            return values
+        table = values.reshape(self.n_symbols, self.n_symbols)
+        stays = table.diagonal()
+        return np.stack([table.sum(axis=1) - stays, stays], axis=1).ravel()
+
+    def to_words(self, values: FloatArray) -> FloatArray:
+        """For each word (V**order,) the number of its cell."""
+        if not self.stays:
+            return values
+        leaves, stays = values.reshape(self.n_symbols, 2).T
+        return np.where(np.eye(self.n_symbols, dtype=np.bool_), stays[:, None], leaves[:, None]).ravel()
+
+
 class Climb(NamedTuple):
-    """The parameters, the log of the posterior density at each step but for a constant, and whether it settled."""
+    """The parameters, the number of words, the log of the posterior density at each step but for a constant, and
+    whether it settled."""
 
     parameters: Parameters
+    total: float
     history: list[float]
     converged: bool
 
 
-def check_cells(n_symbols: int, order: int) -> None:
-    """Refuse, from public numbers, a histogram that is too large."""
-    if n_symbols**order > MOST_CELLS:
-        raise InvalidInput(
-            "order", order, f"an order with at most {MOST_CELLS} cells: {n_symbols} symbols make {n_symbols}**{order}"
-        )
+def check_cells(histogram: Histogram) -> None:
+    """Refuse, from public numbers, words that are too many."""
+    v, order = histogram.n_symbols, histogram.order
+    if v**order > MOST_CELLS:
+        raise InvalidInput("order", order, f"an order with at most {MOST_CELLS} cells: {v} symbols make {v}**{order}")
 
 
-def order_for(n_states: int, n_symbols: int, max_length: int, epsilon: float, about: int | None) -> int:
-    """The length of words, at most 4, from public numbers alone.
+def histogram_for(
+    n_states: int, n_symbols: int, max_length: int, epsilon: float, about: int | None, public: bool
+) -> Histogram:
+    """The histogram, of words of at most 4 symbols, from public numbers alone.
 
-    With ``about`` people, as their owner states: the longest whose cells hold enough of them, which may be 1: single
-    symbols, of which no move is learned. Else the shortest from 2 on whose histogram has as many free cells as the
-    model has parameters.
+    With ``about`` people, as their owner states: the longest words that enough of them are there for. Where that is
+    none: single symbols, of which no move is learned, if a ``public`` start says something of the moves, and else the
+    symbols that stay and leave. Without ``about``: the shortest words from 2 on whose histogram has as many free cells
+    as the model has parameters.
     """
     if about is None:
         free = n_states * (n_states - 1) + n_states * (n_symbols - 1)
         order = next((o for o in (2, 3) if n_symbols ** (o - 1) * (n_symbols - 1) >= free), 4)
-    else:
-        enough = [o for o in (2, 3, 4) if PEOPLE_PER_CELL * n_symbols**o <= about * epsilon]
-        order = max(enough, default=1)
-    return max(1 if about else 2, min(order, max_length))
+        return Histogram(n_symbols, max(2, min(order, max_length)))
+    needed = {4: PEOPLE_PER_CELL * n_symbols**4, 3: PEOPLE_PER_CELL * n_symbols**3, 2: PEOPLE_PER_SYMBOL * n_symbols}
+    order = next((o for o, people in needed.items() if people <= about * epsilon), 1)
+    if order == 1 and not public and max_length > 1:
+        return Histogram(n_symbols, 2, stays=True)
+    return Histogram(n_symbols, max(1, min(order, max_length)))
 
 
 def count_ngrams(kept: Kept, n_symbols: int, order: int) -> IntArray:
@@ -85,9 +138,16 @@ def count_ngrams(kept: Kept, n_symbols: int, order: int) -> IntArray:
 
 
 def likeliest(
-    values: FloatArray, start: Parameters, public: str, letters: str, order: int, scale: float, n_iter: int, tol: float
+    values: FloatArray,
+    start: Parameters,
+    public: str,
+    letters: str,
+    histogram: Histogram,
+    scale: float,
+    n_iter: int,
+    tol: float,
 ) -> Climb:
-    """The most probable parameters given noisy counts ``values`` (V**order,) of words.
+    """The most probable parameters given noisy counts ``values`` (cells,) of a histogram.
 
     start : public parameters, where the climb begins; a zero stays zero.
     public : letters of the parameters that the prior holds on to; the others were drawn, and only begin there.
@@ -95,7 +155,7 @@ def likeliest(
     scale : of the discrete Laplace noise, in counts.
     n_iter, tol : at most so many evaluations; a step that gains less per word ends it.
     """
-    blocks = dict(zip("ste", _prior(start, public), strict=True))
+    blocks = dict(zip("ste", prior_rows(start, public), strict=True))
     tables = {letter: np.atleast_2d(table) for letter, table in zip("ste", _tables(start), strict=True)}
     for letter in public:
         if letter in letters:
@@ -114,10 +174,11 @@ def likeliest(
 
     def cost(point: FloatArray) -> tuple[float, FloatArray]:
         now, total = unpacked(point), float(np.exp(min(point[0], _HIGHEST)))
-        forward, backward = _passes(now["s"][0], now["t"], now["e"], order)
-        chance = forward[-1].sum(axis=1)
+        forward, backward = _passes(now["s"][0], now["t"], now["e"], histogram.order)
+        chance = histogram.of_words(forward[-1].sum(axis=1))
         logs, slopes = log_density(values, total * chance, scale)
-        moves = dict(zip("ste", _slopes(total * slopes, forward, backward, now["t"], now["e"]), strict=True))
+        weights = histogram.to_words(total * slopes)
+        moves = dict(zip("ste", _slopes(weights, forward, backward, now["t"], now["e"]), strict=True))
         value, gradient = float(logs.sum()), [np.array([total * float((slopes * chance).sum())])]
         for letter, place in places.items():
             # Of log-probabilities, each row of which is divided by its sum.
@@ -131,8 +192,9 @@ def likeliest(
     guess = np.log(max(float(values.sum()), scale * len(values) / 3))
     begin = np.concatenate([[guess], *(np.log(tables[letter][place]) for letter, place in places.items())])
     found = minimised(cost, begin, n_iter, tol)
-    last = unpacked(found.point)
-    return Climb(Parameters(last["s"][0], last["t"], last["e"]), [-value for value in found.values], found.settled)
+    last, total = unpacked(found.point), float(np.exp(min(found.point[0], _HIGHEST)))
+    learned = Parameters(last["s"][0], last["t"], last["e"])
+    return Climb(learned, total, [-value for value in found.values], found.settled)
 
 
 def of_symbols(values: FloatArray, start: Parameters, public: str) -> Parameters:
@@ -150,7 +212,7 @@ def _tables(parameters: Parameters) -> tuple[FloatArray, FloatArray, FloatArray]
     return parameters.initial, parameters.transition, parameters.emission
 
 
-def _prior(start: Parameters, public: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+def prior_rows(start: Parameters, public: str) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The rows that the pseudo-counts are of: even or sticky where nothing is public."""
     initial, transition, emission = (np.atleast_2d(table) for table in _tables(start))
     even = [(table > 0) / (table > 0).sum(axis=1, keepdims=True) for table in (initial, transition, emission)]

@@ -13,7 +13,8 @@ Proof: docs/proofs/noisy-tables.md.
 
 from __future__ import annotations
 
-from operator import itemgetter
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,13 +58,13 @@ def rates_of(values: FloatArray, rows: IntArray, columns: IntArray, n_states: in
     places = np.where(rows == columns, n_states, columns)
     even = np.zeros(len(rows))
     if len(values) == 1:
-        return posterior(values[0], even, rows, places, n_states, scale)[None]
+        return posterior(values[0], even, rows, places, n_states, scale).rates[None]
     # The noise of the others is taken as Laplace of its variance: it only says where a table is drawn to, and no noise
     # counts twice.
     wide = scale * (len(values) - 1) ** 0.5
-    others = [posterior(values.sum(axis=0) - table, even, rows, places, n_states, wide) for table in values]
+    others = [posterior(values.sum(axis=0) - table, even, rows, places, n_states, wide).rates for table in values]
     bases = zip(values, map(np.log, others), strict=True)
-    return np.stack([posterior(table, base, rows, places, n_states, scale) for table, base in bases])
+    return np.stack([posterior(table, base, rows, places, n_states, scale).rates for table, base in bases])
 
 
 def invented(means: FloatArray, scale: float, random: np.random.Generator) -> FloatArray:
@@ -73,16 +74,23 @@ def invented(means: FloatArray, scale: float, random: np.random.Generator) -> Fl
     return np.asarray(random.poisson(means) + noise, dtype=np.float64)
 
 
+class Posterior(NamedTuple):
+    """Posterior means (m,), and the log-probability of the table at the likeliest factors, with their own prior."""
+
+    rates: FloatArray
+    evidence: float
+
+
 def posterior(
     values: FloatArray, base: FloatArray, rows: IntArray, columns: IntArray, n: int, scale: float
-) -> FloatArray:
-    """The posterior means (m,) at the likeliest factors, under the likelier of the priors `ALIKE` and `APART`.
+) -> Posterior:
+    """The rates behind a noisy table (m,) at the likeliest factors, under the likelier of the priors `ALIKE` and `APART`.
 
     base : (m,) logs of how often each cell is expected beside the others of its row and column.
     columns : as in `rates_of`, and ``n`` for the diagonal.
     """
-    by_prior = [_under(prior, values, base, rows, columns, n, scale) for prior in (ALIKE, APART)]
-    return min(by_prior, key=itemgetter(0))[1]
+    by_prior = (_under(prior, values, base, rows, columns, n, scale) for prior in (ALIKE, APART))
+    return max(by_prior, key=attrgetter("evidence"))
 
 
 def _under(
@@ -93,8 +101,8 @@ def _under(
     columns: IntArray,
     n: int,
     scale: float,
-) -> tuple[float, FloatArray]:
-    """The cost of the likeliest factors under one prior, and the posterior means (m,) there."""
+) -> Posterior:
+    """The rates at the likeliest factors under one prior."""
     rates = np.empty(len(values))
     # The level, left of each state and of the beginning, right of each state and of the diagonal.
     width = np.concatenate([np.full(n, SPREAD), [LOOSE], np.full(n, SPREAD), [LOOSE]])
@@ -116,4 +124,6 @@ def _under(
     start = np.zeros(2 * n + 3)
     start[0] = np.log(max(float(values.sum()), 0.1 * len(values) * scale) / np.exp(base).sum())
     steps = min(MOST_STEPS, max(10, MOST_CELLS // (len(values) * len(prior[0]))))
-    return cost(minimised(cost, start / unit, steps, TOLERANCE).point)[0], rates
+    least, _ = cost(minimised(cost, start / unit, steps, TOLERANCE).point)
+    # The chance of no noise at all: the loop leaves out what is equal for all means.
+    return Posterior(rates, len(values) * float(np.log(np.tanh(0.5 / scale))) - least)

@@ -71,4 +71,4 @@ def rates_of_pairs(values: FloatArray, pairs: Pairs, scale: float) -> FloatArray
     n, of = len(pairs.now), np.repeat(np.arange(len(pairs.now)), np.diff(pairs.indptr))
     # Whoever stays now is on the diagonal, wherever they came from.
     columns = np.where(pairs.now[of] == pairs.now[pairs.indices], n, pairs.indices)
-    return posterior(values, np.log(pairs.chances), of, columns, n, scale)
+    return posterior(values, np.log(pairs.chances), of, columns, n, scale).rates

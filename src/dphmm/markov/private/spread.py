@@ -18,9 +18,10 @@ from dphmm.accounting.event import LearningEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.model import MarkovModel
+from dphmm.markov.private.candidates import chain_of, of_pairs
 from dphmm.markov.private.hidden import N_ITER, TOL, public_starts
 from dphmm.markov.private.labelled import learned_rows, open_cells
-from dphmm.markov.private.ngrams import chances, likeliest
+from dphmm.markov.private.ngrams import Histogram, chances, likeliest
 from dphmm.markov.private.noisy_table import invented, rates_of
 from dphmm.types import FloatArray
 
@@ -104,12 +105,18 @@ def _of_hidden(model: Any, event: LearningEvent, start: Any, scale: float) -> Fi
         return np.concatenate([np.ravel(block) for block in blocks])[cells], lambda values: _flat(
             learned_rows(values, cells, begin, scale)
         )
-    order, words, _ = name.partition("-grams")
-    if len(event.parts) != 1 or not words:
-        raise InvalidInput("event", name, "that of words, or of known states")
+    histogram = Histogram.named(name if len(event.parts) == 1 else "several", fitted.n_symbols)
+    means = (positions - histogram.order + 1) * histogram.of_words(chances(fitted, histogram.order))
+    # Drawn emissions never come to this by a climb.
+    if set("ste") <= set(model.init_params) and np.array_equal(fitted.emission, np.eye(fitted.n_symbols)):
+
+        def of_chain(values: FloatArray) -> FloatArray:
+            table, wide = of_pairs(values, histogram, scale)
+            return _flat(chain_of(table, histogram.stays, wide).parameters)
+
+        return means, of_chain
     public = "" if start is model else "".join(letter for letter in "ste" if letter not in start.init_params)
-    climb = begin, public, model.params, int(order), scale, N_ITER, TOL
-    means = (positions - int(order) + 1) * chances(fitted, int(order))
+    climb = begin, public, model.params, histogram, scale, N_ITER, TOL
     return means, lambda values: _flat(likeliest(values, *climb).parameters)
 
 

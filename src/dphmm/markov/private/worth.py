@@ -14,7 +14,8 @@ import numpy as np
 from dphmm._checks import whole
 from dphmm.markov.hidden.hmm import CategoricalHMM
 from dphmm.markov.hidden.parameters import Parameters
-from dphmm.markov.private.ngrams import chances, likeliest, order_for
+from dphmm.markov.private.candidates import most_probable
+from dphmm.markov.private.ngrams import Histogram, chances, histogram_for
 from dphmm.markov.private.noisy_table import invented, rates_of
 from dphmm.types import FloatArray
 
@@ -54,20 +55,21 @@ def expected_worth(
     methods = [EVEN, INDEPENDENT, CHAIN, *([START] if start is not None else []), *([HIDDEN] if n_states else [])]
     worths: dict[str, list[float]] = {method: [] for method in methods}
 
-    def noisy(truth: Parameters, order: int) -> tuple[FloatArray, float]:
-        scale = (max_length - order + 1) / epsilon
-        return invented(people * (max_length - order + 1) * chances(truth, order), scale, random), scale
+    def noisy(truth: Parameters, histogram: Histogram) -> tuple[FloatArray, float]:
+        words = max_length - histogram.order + 1
+        means = people * words * histogram.of_words(chances(truth, histogram.order))
+        return invented(means, words / epsilon, random), words / epsilon
 
     for _ in range(_TRUTHS):
         truth = _invented(n_symbols, n_states, start, random)
         held_out = _model(truth)
         judges = [held_out.sample(min(max_length, _LONGEST), random_state=random)[0].ravel() for _ in range(_JUDGES)]
         learned = {EVEN: _alone(np.full(n_symbols, 1.0 / n_symbols))}
-        values, scale = noisy(truth, 1)
+        values, scale = noisy(truth, Histogram(n_symbols, 1))
         symbols = np.arange(n_symbols)
         (rates,) = rates_of(values[None], np.full(n_symbols, n_symbols), symbols, n_symbols, scale)
         learned[INDEPENDENT] = _alone(rates / rates.sum())
-        values, scale = noisy(truth, 2)
+        values, scale = noisy(truth, Histogram(n_symbols, 2))
         (rates,) = rates_of(values[None], np.repeat(symbols, n_symbols), np.tile(symbols, n_symbols), n_symbols, scale)
         table = rates.reshape(n_symbols, n_symbols)
         moves, first = table / table.sum(axis=1, keepdims=True), table.sum(axis=1) / table.sum()
@@ -75,12 +77,12 @@ def expected_worth(
         if start is not None:
             learned[START] = start
         if n_states is not None:
-            order = order_for(n_states, n_symbols, max_length, epsilon, people)
-            values, scale = noisy(truth, order)
+            drawn, public = start is None and n_symbols > 1, "" if start is None else "ste"
+            histogram = histogram_for(n_states, n_symbols, max_length, epsilon, people, not drawn)
+            values, scale = noisy(truth, histogram)
             begins = [start] if start is not None else [_drawn(n_states, n_symbols, random) for _ in range(_STARTS)]
-            public = "" if start is None else "ste"
-            climbs = [likeliest(values, begin, public, "ste", order, scale, _STEPS, 1e-3) for begin in begins]
-            learned[HIDDEN] = max(climbs, key=lambda climb: climb.history[-1]).parameters
+            asked = histogram, scale, _STEPS, 1e-3, drawn and histogram.order > 1
+            learned[HIDDEN] = most_probable(values, begins, public, "ste", *asked).parameters
         for method, parameters in learned.items():
             worths[method].append(_model(parameters).score(judges) / sum(map(len, judges)))
     return {method: float(np.mean(values)) for method, values in worths.items()}

@@ -1,0 +1,109 @@
+"""Candidates for one noisy histogram, and the choice among them: a function of the histogram and of public numbers.
+
+Hidden models climb from several starts; the most probable one stays. Where every parameter was drawn, a chain of the
+symbols themselves is a candidate, too: its states are the symbols. Of the two the one under which the histogram is more
+probable is taken, each with its prior. A start that is public says what its states mean, so no chain takes its place.
+
+Proof: docs/proofs/noisy-tables.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dphmm.markov.hidden.parameters import Parameters
+from dphmm.markov.private.ngrams import (
+    PSEUDO_COUNTS,
+    Climb,
+    Histogram,
+    chances,
+    likeliest,
+    log_density,
+    of_symbols,
+    prior_rows,
+)
+from dphmm.markov.private.noisy_table import posterior
+from dphmm.types import FloatArray
+
+
+class Chain(NamedTuple):
+    """A chain of the symbols as a hidden model that shows its states, and the log-probability of its table."""
+
+    parameters: Parameters
+    evidence: float
+
+
+def most_probable(
+    values: FloatArray,
+    starts: Sequence[Parameters],
+    public: str,
+    letters: str,
+    histogram: Histogram,
+    scale: float,
+    n_iter: int,
+    tol: float,
+    chain: bool,
+) -> Climb:
+    """The best candidate for noisy counts ``values`` (cells,); parameters as in `likeliest`.
+
+    starts : where climbs begin; where emissions were drawn, one more begins at the commonest symbols.
+    chain : whether a chain of the symbols is a candidate. Where it is taken, its history is its log-probability alone.
+    """
+    apart = [] if "e" in public else [of_symbols(values, starts[0], public)]
+    begins = [*starts, *apart]
+    climbs = [likeliest(values, begin, public, letters, histogram, scale, n_iter, tol) for begin in begins]
+    best = max(range(len(begins)), key=lambda k: climbs[k].history[-1])
+    if not chain:
+        return climbs[best]
+    table, wide = of_pairs(values, histogram, scale)
+    seen = chain_of(table, histogram.stays, wide)
+    if seen.evidence <= evidence_of(climbs[best], table, histogram, wide, prior_rows(begins[best], public)):
+        return climbs[best]
+    return Climb(seen.parameters, float(table.sum()), [seen.evidence], True)
+
+
+def of_pairs(values: FloatArray, histogram: Histogram, scale: float) -> tuple[FloatArray, float]:
+    """The table (V, 2) of symbols that leave and stay, or (V, V) of pairs, and the scale of Laplace noise of its
+    variance."""
+    v = histogram.n_symbols
+    if histogram.stays:
+        return values.reshape(v, 2), scale
+    cells = values.reshape(v, v, -1)
+    return cells.sum(axis=2), scale * cells.shape[2] ** 0.5
+
+
+def chain_of(table: FloatArray, stays: bool, scale: float) -> Chain:
+    """The chain of the symbols by the rates of `noisy_table`.
+
+    Of symbols that leave and stay: from each of them to another one as often as that one is left, but for a factor.
+    """
+    n = len(table)
+    rows, columns = np.repeat(np.arange(n), table.shape[1]), np.tile(np.arange(n), n)
+    if stays:
+        # Leaving goes to one more state, elsewhere.
+        found = posterior(table.ravel(), np.zeros(2 * n), rows, np.tile([n, n + 1], n), n + 1, scale)
+        leaving, staying = found.rates.reshape(n, 2).T
+        others = np.where(np.eye(n, dtype=np.bool_), 0.0, leaving)
+        rates = others * (leaving / others.sum(axis=1))[:, None] + np.diag(staying)
+    else:
+        found = posterior(table.ravel(), np.zeros(n * n), rows, np.where(rows == columns, n, columns), n, scale)
+        rates = found.rates.reshape(n, n)
+    totals = rates.sum(axis=1)
+    return Chain(Parameters(totals / totals.sum(), rates / totals[:, None], np.eye(n)), found.evidence)
+
+
+def evidence_of(
+    climb: Climb, table: FloatArray, histogram: Histogram, scale: float, prior: tuple[FloatArray, ...]
+) -> float:
+    """The log-probability of such a table under a hidden model, and of its rows as 0 at those of the prior."""
+    pairs = Histogram(histogram.n_symbols, 2, histogram.stays)
+    logs, _ = log_density(table.ravel(), climb.total * pairs.of_words(chances(climb.parameters, 2)), scale)
+    learned = climb.parameters
+    rows = zip(prior, (learned.initial[None], learned.transition, learned.emission), strict=True)
+    apart = sum(
+        float((own[own > 0] * np.log(own[own > 0] / np.maximum(now[own > 0], 1e-300))).sum()) for own, now in rows
+    )
+    return float(logs.sum()) - PSEUDO_COUNTS * apart
