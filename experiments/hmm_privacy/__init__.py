@@ -33,9 +33,12 @@ def cells(settings: Settings) -> list[Cell]:
         found = [_cell(states, 10, 100, k, draws=1, removals=2) for states in STATES for k in range(2)]
         return [*found, *real.cells(settings, splits=1, draws=1)]
     sizes = [(states, length, n) for states in STATES for length in LENGTHS for n in SEQUENCES]
-    found = [_cell(*size, k, draws=2, removals=3) for size in sizes for k in range(DATA_SETS)]
-    found += [_cell(states, 20, 3000, k, draws=1, removals=0) for states in STATES for k in range(5)]
-    return [*found, *real.cells(settings, splits=5, draws=2)]
+    found = list(real.cells(settings, splits=5, draws=2))
+    # All sizes of a data set before the next one: a run that is stopped has as many of each.
+    for k in range(DATA_SETS):
+        found += [_cell(*size, k, draws=2, removals=3) for size in sizes]
+        found += [_cell(states, 20, 3000, k, draws=1, removals=0) for states in STATES if k < 5]
+    return found
 
 
 def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> list[Row]:

@@ -204,7 +204,10 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         print_json({**_document(hmm, given, method, aside), **choices, **kept_document(kept)})
     console.say([*kept_rows(kept, given["ledger"]), *owner_rows(kept, given["ledger"])])
     kind = "hidden" if labelled is None else "known"
-    said = [("states", f"{hmm.n_states} {kind}, {symbols.n_states} public symbols"), ("method", method)]
+    states = f"{hmm.n_states} {kind}, {symbols.n_states} public symbols"
+    if labelled is None and hmm.n_states != given["states"]:
+        states = f"the {hmm.n_states} public symbols: a chain of them is more probable than {given['states']} hidden"
+    said = [("states", states), ("method", method)]
     console.say([*said, *(promised(event, choices) if isinstance(event, LearningEvent) else [])])
     if isinstance(event, LearningEvent):
         warn_replayable(event, console)
@@ -218,13 +221,14 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 
 def _choices(event: LearningEvent | NotPrivateEvent | None, noise: Mapping[str, Any], method: str) -> dict[str, Any]:
-    """The length of the words and the number of starts, chosen or by default; other methods have neither."""
+    """The histogram and the number of starts, chosen or by default; other methods have neither."""
     from dphmm.markov.private.hidden import N_STARTS
+    from dphmm.markov.private.ngrams import WordTable
 
     if method != "ngrams" or not isinstance(event, LearningEvent):
         return {}
     # The default is worked out where the noise is made, and the histogram is named after it.
-    order = int(event.parts[0].name.partition("-")[0])
+    order = WordTable.named(event.parts[0].name, 1).order
     told = {"order": order, "starts": noise.get("n_starts", N_STARTS)}
     return {**told, "about": noise["about"]} if "about" in noise else told
 

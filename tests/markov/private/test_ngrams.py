@@ -18,7 +18,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import CategoricalHMM
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private import hidden, ngrams
-from dphmm.markov.private.ngrams import check_cells, count_ngrams, likeliest, log_density, order_for
+from dphmm.markov.private.ngrams import WordTable, check_cells, count_ngrams, histogram_for, likeliest, log_density
 from dphmm.markov.private.release import NoisyTable
 from dphmm.markov.private.sensitivity import Caps, kept_records
 from dphmm.samplers.body import DiscreteLaplace
@@ -40,9 +40,9 @@ def test_words_are_counted_inside_sequences_only(data, order):
 
 
 def test_large_histograms_are_refused_from_public_numbers():
-    check_cells(17, 5)
+    check_cells(WordTable(17, 5))
     with pytest.raises(InvalidInput, match="order: got 6") as error:
-        check_cells(17, 6)
+        check_cells(WordTable(17, 6))
     assert "\n" not in str(error.value)
 
 
@@ -95,7 +95,8 @@ def test_chances_and_slopes_are_those_of_all_paths(n, v, order):
 
 
 def climbed(values, start, public="ste", letters="ste", order=2, scale=20.0):
-    return likeliest(values, start, public, letters, order, scale, 300, 1e-6)
+    histogram = WordTable(start.emission.shape[1], order)
+    return likeliest(values, start, public, letters, histogram, scale, 300, 1e-6)
 
 
 def noisy(parameters, total, scale, order=2, seed=1):
@@ -112,7 +113,7 @@ def test_at_the_end_no_small_change_is_more_probable(monkeypatch):
     """The most probable parameters do not depend on where the climb ends by more than its tolerance."""
     values, start = noisy(random_parameters(3, 2, 3), 3_000, 10), random_parameters(4, 2, 3)
     once = climbed(values, start, scale=10.0)
-    again = likeliest(values, start, "ste", "ste", 2, 10.0, 2_000, 1e-12)
+    again = likeliest(values, start, "ste", "ste", WordTable(3, 2), 10.0, 2_000, 1e-12)
     np.testing.assert_allclose(again.history[-1], once.history[-1], atol=1e-3)
 
 
@@ -184,15 +185,31 @@ def test_ten_starts_draw_the_noise_once(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("asked", "order"),
+    ("asked", "cells"),
     [
-        ((2, 6, 20, 1.0, None), 2), ((3, 3, 20, 1.0, None), 3), ((9, 2, 20, 1.0, None), 4), ((9, 2, 3, 1.0, None), 3),
-        ((2, 6, 20, 1.0, 1_000), 2), ((2, 6, 20, 1.0, 1_080), 3), ((2, 6, 20, 0.1, 1_080), 1),
-        ((2, 6, 20, 6.0, 1_080), 4), ((2, 6, 2, 6.0, 1_080), 2), ((9, 2, 20, 0.01, 10), 1), ((2, 6, 20, 1.0, 180), 2),
+        ((2, 6, 20, 1.0, None), "2-grams"), ((3, 3, 20, 1.0, None), "3-grams"), ((9, 2, 20, 1.0, None), "4-grams"),
+        ((9, 2, 3, 1.0, None), "3-grams"), ((2, 6, 20, 1.0, 179), "1-grams"), ((2, 6, 20, 0.1, 1_800), "2-grams"),
+        ((2, 6, 20, 1.0, 2_159), "2-grams"), ((2, 6, 20, 1.0, 2_160), "3-grams"), ((2, 6, 20, 6.0, 2_160), "4-grams"),
+        ((2, 6, 2, 6.0, 2_160), "2-grams"), ((2, 17, 50, 1.0, 510), "2-grams"), ((9, 2, 1, 9.0, 900), "1-grams"),
     ],
 )  # fmt: skip
-def test_the_order_is_a_function_of_public_numbers(asked, order):
-    assert order_for(*asked) == order
+def test_the_histogram_is_a_function_of_public_numbers(asked, cells):
+    assert histogram_for(*asked, public=True).name == cells
+    drawn = histogram_for(*asked, public=False)
+    assert drawn.name == (cells if cells != "1-grams" or asked[2] == 1 else "symbols that stay and leave")
+    assert WordTable.named(drawn.name, asked[1]) == drawn
+
+
+def test_symbols_that_stay_and_leave():
+    """Cells are sums of words by a plain loop; what is given to words is the slope of what is summed."""
+    histogram, random = WordTable(3, 2, stays=True), np.random.default_rng(1)
+    words, slopes = random.normal(size=9), random.normal(size=6)
+    plain = np.zeros((3, 2))
+    for first, second in itertools.product(range(3), repeat=2):
+        plain[first, int(first == second)] += words[3 * first + second]
+    np.testing.assert_allclose(histogram.of_words(words), plain.ravel())
+    assert slopes @ histogram.of_words(words) == pytest.approx(histogram.to_words(slopes) @ words)
+    assert histogram.n_cells == 6
 
 
 def test_it_is_nearer_than_the_start_and_than_even_symbols():

@@ -18,7 +18,7 @@ from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private.ngrams import (
     PSEUDO_COUNTS,
     Climb,
-    Histogram,
+    WordTable,
     chances,
     likeliest,
     log_density,
@@ -41,7 +41,7 @@ def most_probable(
     starts: Sequence[Parameters],
     public: str,
     letters: str,
-    histogram: Histogram,
+    histogram: WordTable,
     scale: float,
     n_iter: int,
     tol: float,
@@ -65,7 +65,7 @@ def most_probable(
     return Climb(seen.parameters, float(table.sum()), [seen.evidence], True)
 
 
-def of_pairs(values: FloatArray, histogram: Histogram, scale: float) -> tuple[FloatArray, float]:
+def of_pairs(values: FloatArray, histogram: WordTable, scale: float) -> tuple[FloatArray, float]:
     """The table (V, 2) of symbols that leave and stay, or (V, V) of pairs, and the scale of Laplace noise of its
     variance."""
     v = histogram.n_symbols
@@ -84,26 +84,26 @@ def chain_of(table: FloatArray, stays: bool, scale: float) -> Chain:
     rows, columns = np.repeat(np.arange(n), table.shape[1]), np.tile(np.arange(n), n)
     if stays:
         # Leaving goes to one more state, elsewhere.
-        found = posterior(table.ravel(), np.zeros(2 * n), rows, np.tile([n, n + 1], n), n + 1, scale)
-        leaving, staying = found.rates.reshape(n, 2).T
+        fitted = posterior(table.ravel(), np.zeros(2 * n), rows, np.tile([n, n + 1], n), n + 1, scale)
+        leaving, staying = fitted.rates.reshape(n, 2).T
         others = np.where(np.eye(n, dtype=np.bool_), 0.0, leaving)
         rates = others * (leaving / others.sum(axis=1))[:, None] + np.diag(staying)
     else:
-        found = posterior(table.ravel(), np.zeros(n * n), rows, np.where(rows == columns, n, columns), n, scale)
-        rates = found.rates.reshape(n, n)
+        fitted = posterior(table.ravel(), np.zeros(n * n), rows, np.where(rows == columns, n, columns), n, scale)
+        rates = fitted.rates.reshape(n, n)
     totals = rates.sum(axis=1)
-    return Chain(Parameters(totals / totals.sum(), rates / totals[:, None], np.eye(n)), found.evidence)
+    return Chain(Parameters(totals / totals.sum(), rates / totals[:, None], np.eye(n)), fitted.evidence)
 
 
 def evidence_of(
-    climb: Climb, table: FloatArray, histogram: Histogram, scale: float, prior: tuple[FloatArray, ...]
+    climb: Climb, table: FloatArray, histogram: WordTable, scale: float, prior: tuple[FloatArray, ...]
 ) -> float:
     """The log-probability of such a table under a hidden model, and of its rows as 0 at those of the prior."""
-    pairs = Histogram(histogram.n_symbols, 2, histogram.stays)
+    pairs = WordTable(histogram.n_symbols, 2, histogram.stays)
     logs, _ = log_density(table.ravel(), climb.total * pairs.of_words(chances(climb.parameters, 2)), scale)
-    learned = climb.parameters
-    rows = zip(prior, (learned.initial[None], learned.transition, learned.emission), strict=True)
-    apart = sum(
-        float((own[own > 0] * np.log(own[own > 0] / np.maximum(now[own > 0], 1e-300))).sum()) for own, now in rows
-    )
+    learned, apart = climb.parameters, 0.0
+    for expected, rows in zip(prior, (learned.initial[None], learned.transition, learned.emission), strict=True):
+        possible = expected > 0
+        ratios = expected[possible] / np.maximum(rows[possible], 1e-300)
+        apart += float((expected[possible] * np.log(ratios)).sum())
     return float(logs.sum()) - PSEUDO_COUNTS * apart

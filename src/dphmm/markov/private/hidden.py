@@ -52,7 +52,7 @@ from dphmm.markov.private.iterations import (
     paper_parts,
 )
 from dphmm.markov.private.labelled import count_labelled, learned_rows, open_cells
-from dphmm.markov.private.ngrams import Histogram, check_cells, count_ngrams, histogram_for
+from dphmm.markov.private.ngrams import WordTable, check_cells, count_ngrams, histogram_for
 from dphmm.markov.private.release import PROJECTIONS, noise_for, release
 from dphmm.markov.private.sensitivity import (
     Caps,
@@ -147,13 +147,15 @@ def fit_private(
     epsilon, delta : the whole budget; delta only for Gaussian noise.
     max_length : each sequence is cut to its first positions.
     states : the hidden states, in the shape of X, where they are known: then counts are published, by no ``method``.
-    method : "ngrams", one noisy histogram of words, then the most probable model given it and the public start;
+    method : "ngrams", one noisy histogram of words, then the most probable model given it and the public start. Where
+        all is drawn and no ``order`` is given, a chain of the symbols may be more probable: then ``n_states`` becomes
+        their number, and each state shows its own;
         "every-iteration", a fixed number of iterations on noisy expected counts;
         "paper-every-iteration", the paper's, with its nominal epsilon (``privacy_`` has the true total);
         "paper-last-iteration-not-private", the paper's other experiment, which is NOT PRIVATE.
     neighbours, owners, max_sequences : as in ``MarkovModel.fit_private``.
     order : length of the words; by default the shortest whose histogram has as many free cells as the model has, or
-        with ``about`` the longest whose cells hold enough people.
+        with ``about`` the longest that enough people are there for, or symbols that stay and leave (`histogram_for`).
     about : how many people there are, on the owner's word; never counted.
     iterations, noise, budgets : their number, "laplace" or "gaussian", and the share of each (rising by default).
     n_starts, n_iter, tol : of the climbs on the noisy histogram, where they cost nothing; more than one start is
@@ -210,7 +212,7 @@ def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
         epsilon, longest = float(settings.epsilon), settings.caps.max_length
         histogram = histogram_for(n, v, longest, epsilon, settings.about, not ruled)
     else:
-        histogram = Histogram(v, whole(settings.order, "order", 1, 10))
+        histogram = WordTable(v, whole(settings.order, "order", 1, 10))
     check_cells(histogram)
     size = sensitivity.l1(sensitivity.ngrams(settings.caps, histogram.order), settings.caps)
     part = noise_for(histogram.name, "laplace", size, settings.epsilon)

@@ -11,7 +11,7 @@ Proof: docs/proofs/noisy-tables.md.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -41,7 +41,10 @@ _HIGHEST = 40.0
 _LEAST = 1e-300
 
 
-class Histogram(NamedTuple):
+Numbers = TypeVar("Numbers", IntArray, FloatArray)
+
+
+class WordTable(NamedTuple):
     """All words of ``order`` symbols; with ``stays`` how often each symbol is followed by another one, and by itself.
 
     Its cells are sums of those of words, which have the last symbol fastest: no sensitivity becomes larger.
@@ -57,7 +60,7 @@ class Histogram(NamedTuple):
         return _STAYS if self.stays else f"{self.order}-grams"
 
     @classmethod
-    def named(cls, name: str, n_symbols: int) -> Histogram:
+    def named(cls, name: str, n_symbols: int) -> WordTable:
         """The one that an event calls so. Raises InvalidInput for another name."""
         order, words, _ = name.partition("-grams")
         if name != _STAYS and not words:
@@ -69,7 +72,7 @@ class Histogram(NamedTuple):
         """How many cells get noise."""
         return 2 * self.n_symbols if self.stays else self.n_symbols**self.order
 
-    def of_words(self, values: FloatArray) -> FloatArray:
+    def of_words(self, values: Numbers) -> Numbers:
         """Sums (cells,) of numbers (V**order,) of words."""
         if not self.stays:
             return values
@@ -95,7 +98,7 @@ class Climb(NamedTuple):
     converged: bool
 
 
-def check_cells(histogram: Histogram) -> None:
+def check_cells(histogram: WordTable) -> None:
     """Refuse, from public numbers, words that are too many."""
     v, order = histogram.n_symbols, histogram.order
     if v**order > MOST_CELLS:
@@ -104,7 +107,7 @@ def check_cells(histogram: Histogram) -> None:
 
 def histogram_for(
     n_states: int, n_symbols: int, max_length: int, epsilon: float, about: int | None, public: bool
-) -> Histogram:
+) -> WordTable:
     """The histogram, of words of at most 4 symbols, from public numbers alone.
 
     With ``about`` people, as their owner states: the longest words that enough of them are there for. Where that is
@@ -115,12 +118,12 @@ def histogram_for(
     if about is None:
         free = n_states * (n_states - 1) + n_states * (n_symbols - 1)
         order = next((o for o in (2, 3) if n_symbols ** (o - 1) * (n_symbols - 1) >= free), 4)
-        return Histogram(n_symbols, max(2, min(order, max_length)))
+        return WordTable(n_symbols, max(2, min(order, max_length)))
     needed = {4: PEOPLE_PER_CELL * n_symbols**4, 3: PEOPLE_PER_CELL * n_symbols**3, 2: PEOPLE_PER_SYMBOL * n_symbols}
     order = next((o for o, people in needed.items() if people <= about * epsilon), 1)
     if order == 1 and not public and max_length > 1:
-        return Histogram(n_symbols, 2, stays=True)
-    return Histogram(n_symbols, max(1, min(order, max_length)))
+        return WordTable(n_symbols, 2, stays=True)
+    return WordTable(n_symbols, max(1, min(order, max_length)))
 
 
 def count_ngrams(kept: Kept, n_symbols: int, order: int) -> IntArray:
@@ -142,7 +145,7 @@ def likeliest(
     start: Parameters,
     public: str,
     letters: str,
-    histogram: Histogram,
+    histogram: WordTable,
     scale: float,
     n_iter: int,
     tol: float,

@@ -84,7 +84,7 @@ class Posterior(NamedTuple):
 def posterior(
     values: FloatArray, base: FloatArray, rows: IntArray, columns: IntArray, n: int, scale: float
 ) -> Posterior:
-    """The rates behind a noisy table (m,) at the likeliest factors, under the likelier of the priors `ALIKE` and `APART`.
+    """The rates behind a noisy table (m,), at the likeliest factors of the likelier of the priors `ALIKE` and `APART`.
 
     base : (m,) logs of how often each cell is expected beside the others of its row and column.
     columns : as in `rates_of`, and ``n`` for the diagonal.

@@ -21,7 +21,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.markov.private.candidates import chain_of, of_pairs
 from dphmm.markov.private.hidden import N_ITER, TOL, public_starts
 from dphmm.markov.private.labelled import learned_rows, open_cells
-from dphmm.markov.private.ngrams import Histogram, chances, likeliest
+from dphmm.markov.private.ngrams import WordTable, chances, likeliest
 from dphmm.markov.private.noisy_table import invented, rates_of
 from dphmm.types import FloatArray
 
@@ -105,7 +105,7 @@ def _of_hidden(model: Any, event: LearningEvent, start: Any, scale: float) -> Fi
         return np.concatenate([np.ravel(block) for block in blocks])[cells], lambda values: _flat(
             learned_rows(values, cells, begin, scale)
         )
-    histogram = Histogram.named(name if len(event.parts) == 1 else "several", fitted.n_symbols)
+    histogram = WordTable.named(name if len(event.parts) == 1 else "several", fitted.n_symbols)
     means = (positions - histogram.order + 1) * histogram.of_words(chances(fitted, histogram.order))
     # Drawn emissions never come to this by a climb.
     if set("ste") <= set(model.init_params) and np.array_equal(fitted.emission, np.eye(fitted.n_symbols)):

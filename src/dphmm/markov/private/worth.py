@@ -15,7 +15,7 @@ from dphmm._checks import whole
 from dphmm.markov.hidden.hmm import CategoricalHMM
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private.candidates import most_probable
-from dphmm.markov.private.ngrams import Histogram, chances, histogram_for
+from dphmm.markov.private.ngrams import WordTable, chances, histogram_for
 from dphmm.markov.private.noisy_table import invented, rates_of
 from dphmm.types import FloatArray
 
@@ -55,7 +55,7 @@ def expected_worth(
     methods = [EVEN, INDEPENDENT, CHAIN, *([START] if start is not None else []), *([HIDDEN] if n_states else [])]
     worths: dict[str, list[float]] = {method: [] for method in methods}
 
-    def noisy(truth: Parameters, histogram: Histogram) -> tuple[FloatArray, float]:
+    def noisy(truth: Parameters, histogram: WordTable) -> tuple[FloatArray, float]:
         words = max_length - histogram.order + 1
         means = people * words * histogram.of_words(chances(truth, histogram.order))
         return invented(means, words / epsilon, random), words / epsilon
@@ -65,11 +65,11 @@ def expected_worth(
         held_out = _model(truth)
         judges = [held_out.sample(min(max_length, _LONGEST), random_state=random)[0].ravel() for _ in range(_JUDGES)]
         learned = {EVEN: _alone(np.full(n_symbols, 1.0 / n_symbols))}
-        values, scale = noisy(truth, Histogram(n_symbols, 1))
+        values, scale = noisy(truth, WordTable(n_symbols, 1))
         symbols = np.arange(n_symbols)
         (rates,) = rates_of(values[None], np.full(n_symbols, n_symbols), symbols, n_symbols, scale)
         learned[INDEPENDENT] = _alone(rates / rates.sum())
-        values, scale = noisy(truth, Histogram(n_symbols, 2))
+        values, scale = noisy(truth, WordTable(n_symbols, 2))
         (rates,) = rates_of(values[None], np.repeat(symbols, n_symbols), np.tile(symbols, n_symbols), n_symbols, scale)
         table = rates.reshape(n_symbols, n_symbols)
         moves, first = table / table.sum(axis=1, keepdims=True), table.sum(axis=1) / table.sum()
