@@ -35,8 +35,9 @@ def fit(data, n=2, v=3, hmm=None, **options):
     return hmm.fit_private(data, **{"epsilon": 1, "max_length": 5, "n_starts": 2, "bits": ReplayBits(1)} | options)
 
 
-def test_probabilities_of_a_table_are_of_the_true_counts_and_the_noise():
+def test_probabilities_of_a_table_are_of_the_true_counts_and_the_noise(monkeypatch):
     """Of one cell: a geometric count plus discrete Laplace noise, and the prior of the factors."""
+    monkeypatch.setattr(noisy_table, "TOLERANCE", 1e-12)
     value, scale = 7.0, 3.0
     asked = np.array([value]), np.zeros(1), np.array([0]), np.array([0]), 1, scale
     found = noisy_table._under(noisy_table.ALIKE, *asked)
