@@ -272,6 +272,11 @@ class StreamStatement:
             self._told.add((released.user, released.release.t))
             self._published.add([released])
 
+    @property
+    def plans(self) -> set[str]:
+        """The hashes of the plans of what was added."""
+        return self._published.plans
+
     def save(self, path: PathLike, whom: Whom) -> None:
         """Write the statement of what was added so far. ``whom``: whom the model was fitted on."""
         statement = self._batch.statement(self._published, whom.people, known_by=whom.known_by)

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from commands import typed
-from dphmm.cli.app import COMMANDS, GROUPS, MORE, OLD_NAMES, app
+from dphmm.cli.app import COMMANDS, GROUPS, MORE, app
 from dphmm.cli.help import COMMON, EXAMPLES, FIRST, Kinds, own_options
 
 
@@ -65,17 +65,6 @@ def test_the_overview_has_twelve_commands_and_names_the_others():
     more = typed("more").stdout
     assert all(f"  {name} " in more for name in MORE) and "More (dphmm more)" in told
     assert all(word.split(":")[0].split(",")[0] in told for word in COMMON.values())
-
-
-@pytest.mark.parametrize("name", OLD_NAMES)
-def test_an_old_name_says_what_does_its_work(name):
-    told = typed(name, code=2).stderr
-    assert told == f"error: dphmm: no command {name!r}; did you mean {OLD_NAMES[name]}?; see dphmm -h\n"
-
-
-def test_a_typo_says_what_was_meant():
-    assert "did you mean dphmm release?" in typed("relase", code=2).stderr
-    assert typed("xyz", code=2).stderr == "error: dphmm: no command 'xyz'; see dphmm -h\n"
 
 
 def test_all_long_helps_together_have_few_options():

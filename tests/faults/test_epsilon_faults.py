@@ -247,7 +247,7 @@ FAULTS = [
     ),
     fault(
         80, "a seed given by the user", "no release takes one; replayable bits mark the release and its record",
-        command(RELEASE + " --seed 1", refused("--seed", "No such option")),
+        command(RELEASE + " --seed 1", refused("--seed", "no option")),
         library(lambda place: session(bits=42), refused("bits", "int", "system bits")),
         library(
             replayable, Accepted(lambda found: not found[0].secure and not found[1].secure)

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import dphmm
+from dphmm.audit.plain_plans import plain_hash
 from dphmm.errors import BudgetExceeded, InvalidInput
 
 pytestmark = pytest.mark.replayed_words
@@ -59,6 +60,20 @@ def test_released_twice_it_is_spent_once(tmp_path, capsys):
     # Of more rows only the new ones are asked.
     more = PLAN.release(rows(steps=12), tmp_path / "out", progress=False).rows
     assert more[more["step"] <= 8].reset_index(drop=True).equals(first.rows)
+
+
+def test_the_folder_has_the_distinct_plans_of_its_answers(tmp_path):
+    """Each hash is made again from the parts of its plan."""
+    out = PLAN.release(rows(), tmp_path / "out", progress=False)
+    again = PLAN.release(rows(steps=12), tmp_path / "out", progress=False)
+    for released in (out, again):
+        plans = json.loads((tmp_path / "out" / "plans.json").read_text())["plans"]
+        made = [plain_hash(plan) for plan in plans]
+        assert made == [plan["hash"] for plan in plans] == sorted(set(released.rows["plan"].dropna()))
+        assert "plans.json" in released.folder.files()
+    on_beliefs = dphmm.Setup.labels(LABELS, moves=[[98, 1, 1], [1, 98, 1], [1, 1, 98]], constraint="delta=0.1")
+    told = on_beliefs.plan(epsilon=1).release(rows(), tmp_path / "more", ledger=tmp_path / "more.db", progress=False)
+    assert told.rows["plan"].nunique() and "plans.json" not in told.folder.files()
 
 
 def test_whoever_wants_no_one_to_be_continued_is_refused(tmp_path):

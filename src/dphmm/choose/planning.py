@@ -221,7 +221,8 @@ def _add_answers(logs: FloatArray, plan: Plan, states: IntArray, count: int, bit
         steps = min(count, max(1, _TOGETHER // logs.size))
         drawn = np.concatenate([answer_under(plan, states, bits)[0] for _ in range(steps)])
         likely = likelihood_rows(plan, drawn)
-        each = np.log(np.maximum(likely.relative, RAREST))
+        each = likely.values
+        np.log(np.maximum(each, RAREST), out=each, where=~likely.logged[:, None])
         for rows in np.split(likely.which, steps):
             logs.T[:] += each[rows]
         count -= steps
@@ -367,11 +368,15 @@ class World:
         return f"at most {promise}, the promise{kept}"
 
     def plans(self, totals: Sequence[Fraction], progress: Progress | None = None) -> Iterator[SchedulePlan]:
-        """The plans of several totals, each the one that it has by itself. ``progress`` as for `plan`."""
+        """The plans of several totals, each the one that it has by itself. ``progress`` as for `plan`.
+
+        In a large world people stay longer than `AFTER` in the figures of the first alone.
+        """
         counts = [len(self._counts(total)) for total in totals]
         for number, total in enumerate(totals):
             before = sum(counts[:number])
-            yield self.plan(total, None if progress is None else _added(progress, before, sum(counts)))
+            after = AFTER if number and self._is_large else LONGER
+            yield self.plan(total, None if progress is None else _added(progress, before, sum(counts)), after)
 
     def totals(self, total: Fraction) -> list[Fraction]:
         """A total, and a quarter, half and twice as much, with which it is compared, as far as these can be kept."""
@@ -402,15 +407,18 @@ class World:
         return float(schedules * each * (_MORE_FOLLOWED if self._is_large else 1))
 
     @on_one_thread
-    def plan(self, total: Exact, progress: Progress | None = None) -> SchedulePlan:
-        """The plan of one total. Raises InvalidInput for one below the epsilon of a release."""
+    def plan(self, total: Exact, progress: Progress | None = None, after: Sequence[int] = LONGER) -> SchedulePlan:
+        """The plan of one total. Raises InvalidInput for one below the epsilon of a release.
+
+        ``after``: as for `stays`.
+        """
         schedule, ladder = self.choose(total, progress)
         setting = self.setting
         return SchedulePlan(
             schedule=schedule,
             ladder=ladder,
             without=self.without,
-            stays=self.stays(schedule),
+            stays=self.stays(schedule, after),
             options=self._at(schedule.exact).options.written(),
             digests={"model": setting.model.digest, "policy": setting.policy.digest, "space": setting.space.digest},
             unit=setting.space.unit,
@@ -432,6 +440,10 @@ class World:
             self._follow(tried[-1], 1)
             if progress is not None:
                 progress(done + 1, len(counts))
+            best = tried[self._best(tried)]
+            if self._is_large and best.exact <= MOST_EPSILON and self._is_worse(tried[-1], best):
+                # More answers of less epsilon each cost most to follow, and err more from here on.
+                break
         for groups in range(2, len(self._groups) + 1):
             best = self._best(tried)
             if self._is_sure(tried[best]):
@@ -443,7 +455,7 @@ class World:
         if self.kind == "paced":
             tried[best] = self._sooner(tried[best])
         ladder = []
-        for number, ((releases, epsilon), schedule) in enumerate(zip(counts, tried, strict=True)):
+        for number, ((releases, epsilon), schedule) in enumerate(zip(counts, tried, strict=False)):
             errors, people = self._per_length(self._known_errors(schedule)), len(self._followed_so_far[schedule])
             figures = (errors.asked, errors.online, errors.smoothed, errors.deviation)
             ladder.append(Candidate(epsilon, releases, *figures, number == best, people))

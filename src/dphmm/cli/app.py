@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,6 +28,7 @@ from dphmm.cli.console import (
     reworded,
     stopped_code,
 )
+from dphmm.cli.meant import said
 from dphmm.errors import DphmmError, InvalidInput
 
 #: name: (where its click command lives, what the overview says of it), by what they are for.
@@ -67,17 +67,6 @@ MORE: Mapping[str, tuple[str, str]] = {
 COMMANDS: Mapping[str, tuple[str, str]] = {
     name: command for group in (*GROUPS.values(), MORE) for name, command in group.items()
 }
-#: What other commands were called, and what does their work now.
-OLD_NAMES = {
-    "smooth": "dphmm read OUT --estimates",
-    "population": "dphmm read OUT --by REGIONS",
-    "leakage": "dphmm read OUT --event STATES",
-    "audit": "dphmm verify",
-    "inspect": "dphmm plan --details",
-    "tune": "dphmm plan --target-error",
-    "help": "dphmm -h",
-}
-
 #: Where a context keeps what was typed.
 _TYPED = "dphmm.typed"
 _WRITES_NOTHING = ("check", "verify", "account")
@@ -110,9 +99,7 @@ class App(click.Group):
         name = args[0]
         if name in COMMANDS or name == "more" or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        near = get_close_matches(name, [*COMMANDS, "more"], 1)
-        meant = OLD_NAMES.get(name) or (f"dphmm {near[0]}" if near else "")
-        ctx.fail(f"no command {name!r}" + (f"; did you mean {meant}?" if meant else ""))
+        ctx.fail(said("command", name, [*COMMANDS, "more"], "dphmm "))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without loading any: those of most days; dphmm more has the others."""
@@ -198,6 +185,10 @@ def _code() -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return BAD_INPUT
+    except click.NoSuchOption as error:
+        known = [] if error.ctx is None else [one for param in error.ctx.command.params for one in param.opts]
+        where = "dphmm" if error.ctx is None else error.ctx.command_path
+        return _told(f"{where}: {said('option', error.option_name, known)}; see {where} -h", BAD_INPUT)
     except click.UsageError as error:
         where = "dphmm" if error.ctx is None else error.ctx.command_path
         return _told(f"{where}: {reworded(error.format_message()).rstrip('.')}; see {where} -h", BAD_INPUT)

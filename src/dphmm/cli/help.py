@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from dphmm.cli.meant import said
+
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 #: Options of every command that may take them, by name.
 COMMON = {
@@ -143,6 +145,15 @@ class Kinds(click.Group):
     def __init__(self, *args: Any, **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.params.append(_help_all())
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the kind that is typed. Raises UsageError with the one that was meant, if that can be told."""
+        kinds = self.list_commands(ctx)
+        if not (args[0] in kinds or args[0].startswith("-") or ctx.resilient_parsing):
+            ctx.fail(said("kind", args[0], kinds))
+        return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The kinds; with --help-all the options of all of them, each once."""

@@ -368,9 +368,17 @@ _CASES = (
     "# Choose it, never take it from the data; END is a name of states-file, and [plan] steps is the same number",
     '# case-names = "kept"  # in place of random names: names and the order of cases tell when they began',
 )
-_PLAN = ("", "[plan]  # when to ask: a budget becomes a schedule", "path-epsilon = 12")
+_PLAN = (
+    "",
+    "[plan]  # when to ask: a budget becomes a schedule",
+    "path-epsilon = 12  # what all answers may lose together",
+)
 _QUERY = "# [query] with epsilon = 0.5 adds noisy counts of all people in each state, at that epsilon more"
-_OF_A_DAY = ('per = "1d"', '# zone = "Europe/Berlin"  # whose midnight begins a day; UTC without it')
+_OF_A_DAY = (
+    'per = "1d"',
+    '# hours = "7-21"  # in which hours have people rows? Without it answers are spread over all 24',
+    '# zone = "Europe/Berlin"  # whose midnight begins a day; UTC without it',
+)
 _OF_A_SEQUENCE = (
     f'steps = "{QUESTIONS["steps"]}"  # the budget is of so many rows; public: choose it, never take it from the data',
 )

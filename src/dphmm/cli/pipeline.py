@@ -23,7 +23,6 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import version
@@ -39,6 +38,7 @@ from dphmm.accounting.person import checked_noun
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import BAD_INPUT, REJECTED, Console, options_called, print_json
 from dphmm.cli.help import CONTEXT, Command
+from dphmm.cli.meant import meant
 from dphmm.cli.options import ONE_OF_MANY, messages
 from dphmm.errors import InvalidInput
 from dphmm.session.options import PLAN_CHOICES
@@ -120,7 +120,7 @@ STAGES: Mapping[str, Stage] = {
         ),
     ),
     "estimates": Stage(
-        ("read", "--estimates"), (("", RELEASED),), (ESTIMATES,), takes=("own-places", "path", "marginals", "user")
+        ("read", "--estimates"), (("", RELEASED),), (ESTIMATES,), takes=("own-places", "path", "marginals")
     ),
     "population": Stage(("read",), (("", RELEASED),), (POPULATION,), takes=("by", "per", "zone")),
     "synthesize": Stage(("synthesize",), (("", RELEASED),), (SYNTHETIC,), takes=("people", "steps", "begin")),
@@ -579,8 +579,8 @@ def _options(table: str, words: Sequence[str]) -> dict[str, bool]:
 
 
 def _near(came: str, known: Sequence[str]) -> str:
-    near = get_close_matches(came, known, 1)
-    return f"{near[0]}?" if near else f"one of {', '.join(known)}" if known else "none, as it has no options"
+    near = meant(f"--{came}", [f"--{one}" for one in known]).removeprefix("--")
+    return f"{near}?" if near else f"one of {', '.join(known)}" if known else "none, as it has no options"
 
 
 def run_stage(words: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ from dphmm.cli.console import Console, Row, aligned, named, one_line, print_json
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import force, loaded_model, messages, new_output, opened
 from dphmm.errors import InvalidInput
-from dphmm.setup.released import Released
+from dphmm.setup.released import Released, named_states
 from dphmm.storage.inputs import checked_input
 from dphmm.storage.public_tables import listed_columns
 from dphmm.storage.release_folder import LEARNED, folder_of
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from dphmm.reconstruction.aggregates import Population
     from dphmm.reconstruction.shares import Share
     from dphmm.session.odds import EventOdds
-    from dphmm.states.space import StateSpace
-    from dphmm.types import IntArray
 
 PUBLIC = "computed from published data alone: nothing is spent, and anybody can do it"
 EVENT = (
@@ -66,7 +64,7 @@ _BELONG = {
     "path": ("--path", "estimates"),
     "marginals": ("--marginals", "estimates"), "per": ("--per", "by"), "zone": ("--zone", "by"),
     "flows": ("--flows", "by"), "states": ("--states", "by"), "first": ("--from", "event"), "last": ("--to", "event"),
-    "always": ("--always", "event"),
+    "always": ("--always", "event"), "user": ("--user", "event paths"),
 }  # fmt: skip
 _OPTIONS = {
     "released": "OUT", "first": "--from", "last": "--to", "user": "--user", "regions": "--by", "per": "--per",
@@ -278,7 +276,10 @@ def _shares(
         new_output(file, [released.folder.table], given["force"])
     if len({str(path), *more.values()}) <= len(more):
         raise InvalidInput("--flows", "a file that is written already", "another file for each table")
-    regions = None if given["by"] == "blocks" else read_regions(given["by"], released.space, "--by")
+    by_blocks = given["by"] == "blocks"
+    if not (by_blocks or Path(given["by"]).exists()):
+        raise InvalidInput("--by", f"{given['by']}, which is no file", "a table (state, region), GeoJSON, or blocks")
+    regions = None if by_blocks else read_regions(given["by"], released.space, "--by")
     for note in [] if regions is None else regions.notes:
         console.warn(note)
     when = {name: given[name] for name in ("per", "zone") if given[name] is not None}
@@ -391,8 +392,8 @@ def _paths(
     from dphmm.session.odds import path_loss
     from dphmm.session.smoothing import Smoothers
 
-    space, users = released.space, None if given["user"] is None else [given["user"]]
-    one, other = (_states_of(path, space) for path in given["paths"])
+    users = None if given["user"] is None else [given["user"]]
+    one, other = (named_states(released.space, _names(path, "--paths"), "--paths") for path in given["paths"])
     smoothers, others = Smoothers(released.subjects), OtherRows([(each.answers, each.subjects) for each in beside])
     bounds = []
     for user, own in rows_of_users(released.answers, users):
@@ -402,16 +403,6 @@ def _paths(
     document = {"subjects": bounds, "meaning": PATHS}
     _tell_subjects(document, given)
     return document
-
-
-def _states_of(path: str, space: StateSpace) -> IntArray:
-    """The states of a path, by names. Raises InvalidInput for a name of none."""
-    names = _names(path, "--paths")
-    states = space.indices_of(names)
-    if (states < 0).any():
-        unknown = repr(names[int((states < 0).argmax())])
-        raise InvalidInput("--paths", unknown, f"states of the model, such as {space.names[0]}")
-    return states
 
 
 def _names(text: str, option: str) -> list[str]:

@@ -27,7 +27,7 @@ from dphmm.cli.options import loaded_model, loaded_policy, loaded_setting, spell
 from dphmm.errors import InvalidInput
 from dphmm.policy import complete
 from dphmm.session.options import PLAN_CHOICES
-from dphmm.setup.publishing import PublicSide
+from dphmm.setup.publishing import PublicSide, keep_plans
 from dphmm.setup.releasing import kept_ledger, new_ledger_words
 from dphmm.storage.ledger import COMMANDS, open_ledger
 from dphmm.storage.ledger.connection import ledger_path
@@ -458,6 +458,7 @@ def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Cal
             lines.close()
             statement.save(statement_path(table), names.whom)
             given["place"].keep([table.name, statement_path(table).name])
+            keep_plans(given["place"], batch.setting, statement.plans)
 
 
 _LONGEST_LINE = 65536

@@ -133,7 +133,7 @@ class TableCheck:
             ("", self.kilometres_away and f"the middle of the rows is about {self.kilometres_away:,.0f} km away"),
             ("", self.other_names and f"no states: {', '.join(map(quoted, self.other_names))}"),
             ("steps", self.steps and f"{self.steps_with_rows} of the {self.steps} that {asked} asked have rows"),
-            ("no answer", self.unanswered and f"{self.unanswered:,} of {self.people:,} people"),
+            ("no answer", self.unanswered and f"{self.unanswered:,} of {self.people:,} people{_ASK_THEM}"),
             ("too fast", self.too_fast and f"{self.too_fast} % of the moves, by the model's speed"),
             ("in the ledger", budget and f"{budget['known']:,} of {self.people:,} people"),
             ("adds", budget and f"epsilon {budget['adds']} at most to a person, by all rows"),
@@ -146,6 +146,10 @@ class TableCheck:
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
+
+
+#: What gives people an answer who have no row at the steps that are asked.
+_ASK_THEM = ", whose rows are at other steps than are asked: dphmm plan --hours A-B asks in these hours alone"
 
 
 class Unplaced:

@@ -122,6 +122,12 @@ class Planner:
             found = self._kept((*key[:3], split.encode()), support, plan_set, partners, choice, split)
         return found
 
+    @property
+    def made(self) -> list[Plan]:
+        """The plans that it keeps."""
+        with self._lock:
+            return list(self._plans.values())
+
     def _kept(
         self,
         key: _Key,

@@ -1,19 +1,26 @@
-"""The public side of a release in its folder: model, policy, plan and made table, written before anything is drawn."""
+"""The public side of a release in its folder: model, policy, plan and made table, written before anything is drawn.
+
+And the distinct plans of its answers, once these are there.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from dphmm.audit.plain_plans import plain_plans
 from dphmm.choose.schedule_plan import save_plan
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms.answer_table import is_reference, known_table
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
+from dphmm.storage.inputs import replacing
 from dphmm.storage.made_tables import save_table
 from dphmm.storage.models import load_model, save_model
 from dphmm.storage.policies import load_policy, save_policy
-from dphmm.storage.release_folder import INDEX, MADE_TABLE, MODEL, PLAN, POLICY, ReleaseFolder
+from dphmm.storage.release_folder import INDEX, MADE_TABLE, MODEL, PLAN, PLANS, POLICY, ReleaseFolder
 
 if TYPE_CHECKING:
     from dphmm.choose.schedule_plan import SchedulePlan
@@ -56,3 +63,21 @@ class PublicSide(NamedTuple):
         if is_reference(self.mechanism) and not table.exists():
             save_table(known_table(self.mechanism), table)
         place.keep([MODEL, POLICY, PLAN, MADE_TABLE])
+
+
+def keep_plans(place: ReleaseFolder, setting: Setting, hashes: set[str]) -> None:
+    """Write the distinct plans of these ``hashes`` in plain form, and take them into the index.
+
+    None is written where plans hang on answers, and where one of them was made neither in this run nor in one before.
+    """
+    if not setting.has_public_plans:
+        return
+    path, planner = place.path / PLANS, setting.planner
+    before = json.loads(path.read_text(encoding="utf-8"))["plans"] if path.exists() else []
+    document = plain_plans((plan, planner) for plan in planner.made if plan.hash in hashes)
+    known = {plan["hash"]: plan for plan in [*before, *document["plans"]]}
+    if known.keys() >= hashes:
+        with replacing(path) as temporary:
+            told = {**document, "plans": [known[name] for name in sorted(hashes)]}
+            temporary.write_text(json.dumps(told) + "\n", encoding="utf-8")
+        place.keep([PLANS])

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -34,6 +35,7 @@ from dphmm.storage.policies import load_policy, load_policy_space
 from dphmm.storage.release_folder import INDEX, LEARNED, MADE_TABLE, MODEL, PLAN, POLICY, ReleaseFolder
 from dphmm.storage.released import ReleasedRows, as_released, released_rows, text_columns
 from dphmm.storage.tables import read_table, to_arrow, write_table
+from dphmm.types import IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -391,10 +393,7 @@ class Released:
         """
         from dphmm.decoding import odds_of_rows
 
-        numbers = self.space.indices_of(list(states))
-        if not len(numbers) or (numbers < 0).any():
-            unknown = repr(states[int((numbers < 0).argmax())]) if len(numbers) else "no state"
-            raise InvalidInput("states", unknown, f"states of the model, such as {self.space.names[0]}")
+        numbers = named_states(self.space, states, "states")
         others = [(one.answers, one.subjects) for one in beside]
         event = (self.answers, self.subjects, numbers, first, last)
         return odds_of_rows(*event, always=always, beside=others, users=users, believe=believe, progress=progress)
@@ -574,6 +573,16 @@ class Moment:
         answer = [f"{name} {value}" for name, value in self.row.items() if name.startswith("z")]
         asked = self.row["plan"] is not None
         return f"{self.person}, {when}: {', '.join(answer) if asked else 'no answer'}"
+
+
+def named_states(space: StateSpace, names: Sequence[str], field: str) -> IntArray:
+    """The numbers of states of these names. Raises InvalidInput with the nearest name for one that no state has."""
+    numbers = space.indices_of(list(names))
+    if len(numbers) and (numbers >= 0).all():
+        return numbers
+    unknown = names[int((numbers < 0).argmax())] if len(numbers) else ""
+    near = get_close_matches(unknown, space.names, 1) or space.names
+    raise InvalidInput(field, repr(unknown) if len(numbers) else "no state", f"states of the model, such as {near[0]}")
 
 
 def _utc(moment: str) -> Any:

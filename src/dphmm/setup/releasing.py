@@ -17,7 +17,7 @@ from dphmm.batch import Batch, unanswered_words
 from dphmm.errors import InvalidInput
 from dphmm.learning.learn import Learned, seconds_ahead
 from dphmm.session.releases import Releases
-from dphmm.setup.publishing import PublicSide
+from dphmm.setup.publishing import PublicSide, keep_plans
 from dphmm.setup.released import Released
 from dphmm.statement.files import statement_path, write_statement
 from dphmm.statement.sentences import noun_words
@@ -167,6 +167,7 @@ class FolderRelease:
                 statement = batch.statement(published, people.people, known_by=people.known_by)
                 write_statement(self.table, statement)
                 place.keep([self.table.name, statement_path(self.table).name])
+                keep_plans(place, setting, published.plans)
                 rejected = by_reason(loaded.rejected)
                 batch.write_owner_counts(place.owner / COUNTS, loaded.visits, published, rejected)
                 if source is not None:

@@ -1,7 +1,7 @@
 """A release is a folder: what may be published lies in it, and what is its owner's in a second folder beside it.
 
-    out/         index.json, released.csv, released.csv.privacy.json, model.npz, policy.json, plan.json, learned.npz,
-                 report.html
+    out/         index.json, released.csv, released.csv.privacy.json, model.npz, policy.json, plan.json, plans.json,
+                 learned.npz, report.html
     out.owner/   owner.json, counts.json, rejected.csv: readable by the owner alone
 
 The index has the SHA-256 of every file of the release, so that a file that does not belong to it is found. Which ledger
@@ -23,6 +23,8 @@ from dphmm.storage.ledger.sqlite import opened_if_made
 
 INDEX, OWNER = "index.json", "owner.json"
 MODEL, POLICY, PLAN, MADE_TABLE = "model.npz", "policy.json", "plan.json", "mechanism.npz"
+#: The distinct plans of the answers in plain form, where none hangs on an answer.
+PLANS = "plans.json"
 #: A model that was learned from the answers, to read them with.
 LEARNED = "learned.npz"
 COUNTS, REJECTED = "counts.json", "rejected.csv"
@@ -33,7 +35,7 @@ LEDGER = "ledger.db"
 _FORMAT = 1
 #: Files of a release while they are written, which are finished under their names or not at all.
 _OF_A_RELEASE = tuple(
-    f".{name}." for name in (*TABLES, INDEX, OWNER, MODEL, POLICY, PLAN, MADE_TABLE, LEARNED, COUNTS, REJECTED)
+    f".{name}." for name in (*TABLES, INDEX, OWNER, MODEL, POLICY, PLAN, MADE_TABLE, PLANS, LEARNED, COUNTS, REJECTED)
 )
 
 
