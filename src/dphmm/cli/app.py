@@ -186,7 +186,7 @@ def _code() -> int:
         error.show()
         return BAD_INPUT
     except click.NoSuchOption as error:
-        known = [] if error.ctx is None else [one for param in error.ctx.command.params for one in param.opts]
+        known = [] if error.ctx is None else [name for param in error.ctx.command.params for name in param.opts]
         where = "dphmm" if error.ctx is None else error.ctx.command_path
         return _told(f"{where}: {said('option', error.option_name, known)}; see {where} -h", BAD_INPUT)
     except click.UsageError as error:

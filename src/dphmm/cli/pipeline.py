@@ -579,7 +579,7 @@ def _options(table: str, words: Sequence[str]) -> dict[str, bool]:
 
 
 def _near(came: str, known: Sequence[str]) -> str:
-    near = meant(f"--{came}", [f"--{one}" for one in known]).removeprefix("--")
+    near = meant(f"--{came}", [f"--{name}" for name in known]).removeprefix("--")
     return f"{near}?" if near else f"one of {', '.join(known)}" if known else "none, as it has no options"
 
 
@@ -680,10 +680,10 @@ class Record:
     def published(self, name: str) -> dict[str, Fraction | None]:
         """The private fits, or the queries, of all questions that the ledger holds, and what a person loses in each."""
 
-        def lost(one: Publication) -> Fraction | None:
-            return None if one.epsilon is None or one.units is None else one.epsilon * one.units
+        def lost(a: Publication) -> Fraction | None:
+            return None if a.epsilon is None or a.units is None else a.epsilon * a.units
 
-        stored = self._stored(lambda ledger: {one.name: lost(one) for one in ledger.publications()}, name, "id")
+        stored = self._stored(lambda ledger: {a.name: lost(a) for a in ledger.publications()}, name, "id")
         ids = [self.pipeline.publication_id(name, n + 1) for n in range(self.number + len(stored))]
         return {key: stored[key] for key in ids if key in stored}
 

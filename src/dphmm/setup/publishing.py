@@ -78,6 +78,6 @@ def keep_plans(place: ReleaseFolder, setting: Setting, hashes: set[str]) -> None
     known = {plan["hash"]: plan for plan in [*before, *document["plans"]]}
     if known.keys() >= hashes:
         with replacing(path) as temporary:
-            told = {**document, "plans": [known[name] for name in sorted(hashes)]}
-            temporary.write_text(json.dumps(told) + "\n", encoding="utf-8")
+            document["plans"] = [known[name] for name in sorted(hashes)]
+            temporary.write_text(json.dumps(document) + "\n", encoding="utf-8")
         place.keep([PLANS])
