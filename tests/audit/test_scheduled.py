@@ -26,7 +26,8 @@ from dphmm.storage.tables import read_table, write_table
 
 PLANNED = dphmm.accounting.Schedule(dphmm.SequencePromise(2, per=4), 1, [2, 4])
 PACED = dphmm.accounting.Schedule(dphmm.SequencePromise(3, steps=20), 1, range(1, 21), (0.5, 1.0, 1.5, 1.6, 1.7))
-SCHEDULES = pytest.mark.parametrize("schedule", [PLANNED, PACED], ids=["planned", "paced"])
+STAGGERED = dphmm.accounting.Schedule(dphmm.SequencePromise(2, per=6), 1, [2, 5], seed="3")
+SCHEDULES = pytest.mark.parametrize("schedule", [PLANNED, STAGGERED, PACED], ids=lambda schedule: schedule.kind)
 
 
 def walks(users=4, steps=12, seed=0):

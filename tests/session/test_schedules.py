@@ -30,7 +30,8 @@ BITS = dphmm.ReplayBits(17)
 PLANNED = Schedule(SequencePromise(2, per=5, passed=0), 1, [2, 5])
 BARS = (0.7, 0.95, 1.05, 1.13)
 PACED = Schedule(SequencePromise(2, per=5, passed=0), 1, [1, 2, 3, 5], BARS)
-SCHEDULES = pytest.mark.parametrize("schedule", [PLANNED, PACED], ids=["planned", "paced"])
+STAGGERED = Schedule(SequencePromise(2, per=5), 1, [2, 5], seed="1")
+SCHEDULES = pytest.mark.parametrize("schedule", [PLANNED, STAGGERED, PACED], ids=lambda schedule: schedule.kind)
 CONSTRAINTS = pytest.mark.parametrize("constraint", ["support", "delta=0.05"])
 
 

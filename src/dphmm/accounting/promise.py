@@ -9,6 +9,7 @@ Proofs: docs/proofs/paths.md, docs/proofs/ledger.md, docs/proofs/schedules.md.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -288,11 +289,15 @@ def _zone_seconds(zone: str) -> int:
 
 #: Steps of the longest block or sequence that a schedule names one by one.
 MOST_SCHEDULED = 2**20
+#: Kinds of schedules; in those of the public kinds no answer decides who is asked when.
+PUBLIC_KINDS = ("planned", "staggered")
+KINDS = (*PUBLIC_KINDS, "paced")
+_SEED = re.compile("[0-9A-Za-z._-]{1,64}")
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """When to ask, so that a promise over the sequence is kept: planned ahead, or paced by what was published.
+    """When to ask, so that a promise over the sequence is kept: planned ahead, alike or staggered, or paced by answers.
 
     promise : what the epsilons of all asked steps keep.
     epsilon : of each release.
@@ -304,11 +309,15 @@ class Schedule:
     spreads : empty for planned. Paced: a step is asked where the spread of the belief is at least
         ``spreads[due - 1]``, in answer units, the last one for longer; ``due`` are the steps of ``at`` that are left
         for each release that is left, rounded up. None is asked where the promise leaves less than ``epsilon``.
+    seed : empty, or a public text: planned and staggered. The named steps of a sequence or block move together, by an
+        offset that follows from the seed, the person's key and the number of the block's first step (since 1970 where
+        blocks are of a time): by less than half the least distance of two of them, past an end of the block to its
+        other end. So everybody has as many answers, and no row decides when.
 
     Raises
     ------
     InvalidInput : steps that do not ascend or lie outside the sequence, an epsilon that the promise has no room for, a
-        planned schedule that spends more than its promise.
+        planned schedule that spends more than its promise, a seed beside spreads or a window.
 
     Examples
     --------
@@ -325,6 +334,10 @@ class Schedule:
     at: Sequence[int] = ()
     spreads: Sequence[float] = ()
     hours: Sequence[str] = ()
+    seed: str = ""
+    #: Of a schedule of one person: the person's key, and the number of step 1 since 1970.
+    person: str | None = field(default=None, compare=False, repr=False)
+    origin: int = field(default=1, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.promise, SequencePromise):
@@ -335,6 +348,13 @@ class Schedule:
         object.__setattr__(self, "hours", self._checked_hours())
         object.__setattr__(self, "at", () if self.hours else _steps(self.at, self._length))
         object.__setattr__(self, "spreads", tuple(_spread(value) for value in self.spreads))
+        if self.seed and (self.spreads or self.promise.window is not None):
+            came = f"{self.seed[:40]!r}, with {'spreads' if self.spreads else 'a window'}"
+            raise InvalidInput("seed", came, "planned steps of a sequence or of blocks, which offsets move within it")
+        if self.seed and not _SEED.fullmatch(self.seed):
+            raise InvalidInput(
+                "seed", ascii(self.seed)[:40], "at most 64 letters, digits, dots, dashes and underscores"
+            )
         if epsilon > self.promise.exact:
             raise InvalidInput("epsilon", shown(epsilon), f"at most {self.promise}, the promise")
         if not self.spreads and self._most * epsilon > self.promise.exact:
@@ -364,14 +384,18 @@ class Schedule:
 
     @property
     def kind(self) -> str:
-        """ "planned" or "paced"."""
-        return "paced" if self.spreads else "planned"
+        """One of `KINDS`."""
+        return "paced" if self.spreads else "staggered" if self.seed else "planned"
 
     @property
     def releases(self) -> int:
         """Releases in the sequence, or in a block or window: all of them where planned, at most where paced."""
         fit = self.promise.exact // self.exact
         return min(self._most, int(fit))
+
+    def of(self, person: str) -> Schedule:
+        """The schedule of the person of this key, as `dphmm.accounting.person.person_key` makes it of a name."""
+        return replace(self, person=person)
 
     def in_steps(self, step: float | None, origin: int) -> Schedule:
         """The schedule in numbers of steps, as `SequencePromise.in_steps`, for a subject whose step 1 is ``origin``.
@@ -383,12 +407,12 @@ class Schedule:
         if not self.hours:
             if promise.local is not None and self.at[-1] > (longest := _bins(promise, step, 3600)):
                 raise InvalidInput("at", self.at[-1], f"steps 1 to {longest}, of a day of 25 hours")
-            return replace(self, promise=promise)
+            return replace(self, promise=promise, origin=origin)
         assert step is not None
         if promise.local is not None:
             self._steps_of_hours(step)
-            return replace(self, promise=promise)
-        return replace(self, promise=promise, at=self._steps_of_hours(step), hours=())
+            return replace(self, promise=promise, origin=origin)
+        return replace(self, promise=promise, at=self._steps_of_hours(step), hours=(), origin=origin)
 
     def of_regular_blocks(self, step: float | None, length: int) -> Schedule:
         """The schedule for a subject whose step 1 begins a block, where each block of a time has so many steps."""
@@ -415,11 +439,15 @@ class Schedule:
         return tuple(int(-(-second // step)) + 1 for second in seconds)
 
     def may_ask(self, t: IntArray) -> BoolArray:
-        """Which of the steps t (n,) of one subject are named; blocks must be in steps."""
-        if self.promise.local is not None and self.hours:
-            blocks = np.unique(np.stack(self.promise.bounds(t), axis=1), axis=0).tolist()
-            return np.isin(t, [step for block in blocks for step in self._named_in(*block)])
-        return np.isin(self.places(t), self._named)
+        """Which of the steps t (n,) of one subject are named; blocks must be in steps.
+
+        Raises InvalidInput for a staggered schedule that is not `of` a person.
+        """
+        if not self.seed and not (self.promise.local is not None and self.hours):
+            return np.isin(self.places(t), self._named)
+        whole = np.array([[1, self._length + 1]])
+        blocks = whole if self.promise.steps else np.unique(np.stack(self.promise.bounds(t), axis=1), axis=0)
+        return np.isin(t, [step for block in blocks.tolist() for step in self._named_in(*block)])
 
     def places(self, t: IntArray) -> IntArray:
         """The steps t (n,) of one subject, from 1 in the sequence or in their block; blocks must be in steps."""
@@ -428,12 +456,19 @@ class Schedule:
         return t if self.promise.steps is not None else (t - 1 + self.promise.passed) % self._length + 1
 
     def _named_in(self, first: int, end: int) -> list[int]:
-        """The steps of a block of local days, from step ``first`` to ``end``, that are named."""
+        """The steps of a sequence or block, from step ``first`` to ``end``, that are named."""
         local = self.promise.local
-        assert local is not None
-        if self.hours:
-            return local.at_hours(first, end, [hour_seconds(hour) for hour in self.hours])
-        return [step for place in self.at if (step := first + place - 1) < end]
+        steps = [step for place in self.at if (step := first + place - 1) < end]
+        if self.hours and local is not None:
+            steps = local.at_hours(first, end, [hour_seconds(hour) for hour in self.hours])
+        if not self.seed or not steps:
+            return steps
+        if self.person is None:
+            raise InvalidInput("schedule", "a staggered one of nobody", "Schedule.of(person): each has other times")
+        apart = min(later - step for step, later in pairwise([*steps, steps[0] + end - first]))
+        text = json.dumps([self.seed, self.person, first + self.origin - 1])
+        offset = int.from_bytes(hashlib.sha256(text.encode()).digest()) % apart - apart // 2
+        return [first + (step + offset - first) % (end - first) for step in steps]
 
     def asks(self, t: int, spread: float, room: Fraction) -> bool:
         """Whether a paced schedule asks at step ``t``, where the promise leaves ``room``; blocks must be in steps.
@@ -493,6 +528,7 @@ class Schedule:
             kept["zone"] = self.promise.zone
         told: dict[str, Any] = {"schedule": self.kind, "total": str(self.promise.exact), **kept}
         told |= {"epsilon": str(self.exact)} | ({"hours": list(self.hours)} if self.hours else {"at": self.ranges})
+        told |= {"seed": self.seed} if self.seed else {}
         return told | ({"spreads": list(self.spreads)} if self.spreads else {})
 
     def written(self) -> str:
@@ -510,7 +546,8 @@ class Schedule:
             hours = tuple(told["hours"]) if "hours" in told else ()
             ranges = [] if hours else map(_range, told["at"].split(","))
             at = list(islice(chain.from_iterable(ranges), MOST_SCHEDULED + 1))
-            schedule = cls(promise, written_fraction(told["epsilon"]), at, tuple(told.get("spreads", ())), hours)
+            spreads, seed = tuple(told.get("spreads", ())), told.get("seed", "")
+            schedule = cls(promise, written_fraction(told["epsilon"]), at, spreads, hours, seed)
             same = schedule.document() == dict(told)
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
             if isinstance(error, InvalidInput):

@@ -557,7 +557,8 @@ MEMBERS: dict[str, Any] = {
         "couples": (True, "unknown"),
     },
     "schedule?": {
-        "name": ("planned", "paced"),
+        "name": ("planned", "staggered", "paced"),
+        "seed?": re.compile("[0-9A-Za-z._-]{1,64}"),
         "at?": re.compile("[0-9]{1,16}(-[0-9]{1,16})?(,[0-9]{1,16}(-[0-9]{1,16})?)*"),
         "hours?": [re.compile("([01][0-9]|2[0-3]):[0-5][0-9]")],
         "spreads": [(float, int)],
@@ -2174,7 +2175,7 @@ class Checker:
             due = {name: over[name] for name in ("total", "steps", "window", "per") if over.get(name) is not None}
             due |= {"zone": over["zone"]} if isinstance(over.get("per"), str) else {}
             due |= {"schedule": stated["name"], "epsilon": self.stated("epsilon")}
-            due |= {name: stated[name] for name in ("at", "hours") if name in stated}
+            due |= {name: stated[name] for name in ("at", "hours", "seed") if name in stated}
             due |= {"spreads": stated["spreads"]} if stated["spreads"] else {}
         odd = [
             repr(user)
@@ -2212,11 +2213,15 @@ class Checker:
         self.report.require(stated["releases"] == due and room, "schedule", f"room for {due} answers in a block", wrong)
         right = (stated["name"] == "paced") == bool(stated["spreads"])
         self.report.require(right, "schedule", "spreads are those of its kind", "spreads, of another kind of schedule")
+        right = (stated["name"] == "staggered") == ("seed" in stated) and not (
+            "seed" in stated and promise.get("window") is not None
+        )
+        self.report.require(right, "schedule", "a seed is that of its kind", "a seed, of another kind of schedule")
         blocks, odd, counts = self._blocks(promise), [], Counter[tuple[str, int]]()
-        timed = self._at_hours(promise, hours) if hours else None
-        for row, (block, place) in enumerate(blocks):
-            asked, may = file.asked[row], place + 1 in named if timed is None else timed[row]
-            if asked != may and (asked or stated["name"] == "planned"):
+        timed = self._named_rows(promise, blocks, named, hours, stated.get("seed"))
+        for row, (block, _) in enumerate(blocks):
+            asked, may = file.asked[row], timed[row]
+            if asked != may and (asked or stated["name"] != "paced"):
                 odd.append(file.where(row))
             if asked:
                 counts[file.user[row], block] += 1
@@ -2230,18 +2235,38 @@ class Checker:
                 "schedule", "which of the named steps a paced schedule asks follows from beliefs", "paced steps"
             )
 
-    def _at_hours(self, promise: dict[str, Any], hours: list[str]) -> list[bool]:
-        """Whether each row is in a bin that a time of its day names: the first one of the day."""
-        seconds = self.stated("model.step_seconds")
-        days = self._local_blocks() if is_local(promise) else None
-        if days is None:
-            rows = zip(self._bins, self._blocks(promise), strict=True)
-            days = [(number - place, number - place + 86400 // seconds) for number, (_, place) in rows]
-        shown, named = [self._clock.shows(hour, seconds) for hour in hours], dict[tuple[int, int], set[int]]()
-        for first, end in {*days}:
-            places = [(bins, bisect_left(bins, first)) for bins in shown]
-            named[first, end] = {bins[at] for bins, at in places if at < len(bins) and bins[at] < end}
-        return [number in named[day] for number, day in zip(self._bins, days, strict=True)]
+    def _named_rows(
+        self, promise: dict[str, Any], blocks: list[tuple[int, int]], places: set[int], hours: list[str], seed: Any
+    ) -> list[bool]:
+        """Whether the step of each row is named: by ``places`` in its block or by times of its day, and staggered."""
+        if not hours and seed is None:
+            return [place + 1 in places for _, place in blocks]
+        seconds, timed = self.stated("model.step_seconds"), isinstance(promise.get("per"), str)
+        numbers = self._bins if timed else self.file.step
+        if is_local(promise):
+            spans = self._local_blocks()
+        else:
+            length = clock(promise)[0] // seconds if timed else int(promise.get("steps") or promise["per"])
+            firsts = [number - place for number, (_, place) in zip(numbers, blocks, strict=True)]
+            spans = [(first, first + length) for first in firsts]
+        shown = [self._clock.shows(hour, seconds) for hour in hours]
+        keys = {} if seed is None else {user: key_of(user, "same") for user in self.file.users}
+        users = [keys.get(user) for user in self.file.user]
+        named = dict[tuple[Any, int, int], set[int]]()
+        due = {(user, *span) for user, span in zip(users, spans, strict=True)}
+        if len(due) * len(places) > MOST_OPERATIONS // 100:
+            raise Unknown("a staggered schedule of so many steps")
+        for user, first, end in due:
+            found = [(bins, bisect_left(bins, first)) for bins in shown]
+            own = sorted({bins[at] for bins, at in found if at < len(bins) and bins[at] < end})
+            own = own if hours else sorted(first + place - 1 for place in places if first + place - 1 < end)
+            if seed is not None and own:
+                least = min(later - step for step, later in pairwise([*own, own[0] + end - first]))
+                digest = hashlib.sha256(json.dumps([seed, user, first]).encode()).hexdigest()
+                moved = int(digest, 16) % least - least // 2
+                own = [first + (step + moved - first) % (end - first) for step in own]
+            named[user, first, end] = {*own}
+        return [number in named[user, *span] for user, span, number in zip(users, spans, numbers, strict=True)]
 
     def times(self) -> None:
         if "t" not in self.file.columns:

@@ -26,7 +26,7 @@ from dphmm._cached import cached_property
 from dphmm._checks import EPSILON_MAX, EPSILON_MIN, exact_epsilon, exact_number, one_of, whole
 from dphmm._kernels.process import on_one_thread
 from dphmm._progress import Progress, shown
-from dphmm.accounting.promise import MOST_SCHEDULED, Schedule, SequencePromise
+from dphmm.accounting.promise import KINDS, MOST_SCHEDULED, Schedule, SequencePromise
 from dphmm.accounting.records import check_exact
 from dphmm.accounting.records import shown as written
 from dphmm.choose.schedule_plan import (
@@ -70,7 +70,6 @@ from dphmm.states.space import StateSpace
 from dphmm.states.zones import Zones
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 
-KINDS = ("planned", "paced")
 #: Epsilons of a release that are tried; each is raised to what spends the whole total.
 LADDER = tuple(Fraction(half, 2) for half in (1, 2, 3, 4, 6, 8, 12))
 #: A paced schedule may ask as wide a belief as there is after this share of the time until a release is due.
@@ -137,14 +136,15 @@ def plan(
     Parameters
     ----------
     promise : what all releases of a sequence, of each block or of any window may lose together.
-    schedule : "planned": fixed public steps, of least smoothed error. "paced": steps chosen from what was published
+    schedule : "planned": fixed public steps, of least smoothed error. "staggered": as many public steps, moved by
+        an offset of each person and block (`dphmm.accounting.Schedule`). "paced": steps chosen from what was published
         before, of least error online.
     hours : as "7-21": only steps are asked whose bin begins in these hours of the clock of the promise, whose blocks
-        must be whole days.
+        must be whole days; staggered they may not run over midnight.
     epsilon : of each release; tried are several without it.
     reserve : the share of the total that is left for later questions about the same people.
-    people : invented ones; ``seed`` names them and their noise. The same input gives the same plan, but for the last
-        digits of its figures: they hang on the linear algebra of the machine.
+    people : invented ones; ``seed`` names them, their noise, staggered times. The same input gives the same
+        plan, but for the last digits of its figures: they hang on the linear algebra of the machine.
     progress : a bar on a terminal, or a function that is called with (candidates done, all candidates).
     choices : constraint, mechanism, protection, start, as for a `dphmm.ReleaseSession`.
 
@@ -312,6 +312,9 @@ class World:
         self.length = block_length(promise, model.step)
         self.hours = hours
         self.at = allowed_steps(promise, model.step, hours) if at is None else np.asarray(at, dtype=np.int64)
+        self._stagger = str(seed) if self.kind == "staggered" else ""
+        if self._stagger and np.ptp(self.at) >= len(self.at):
+            raise InvalidInput("hours", hours, "hours that do not run over midnight: times are moved between them")
         self.epsilon = None if epsilon is None else exact_epsilon(epsilon)
         if self.epsilon is not None:
             check_exact(self.epsilon, "epsilon")
@@ -464,7 +467,7 @@ class World:
     def _best(self, tried: Sequence[Schedule]) -> int:
         """The number of the best schedule, by the people followed so far: by what speaks against it, then by error."""
         figures = [self._per_length(self._known_errors(schedule)) for schedule in tried]
-        errors = [each.smoothed if self.kind == "planned" else each.online for each in figures]
+        errors = [each.online if self.kind == "paced" else each.smoothed for each in figures]
         against = [len(not_advised(at.exact, e.smoothed, self.known)) for at, e in zip(tried, figures, strict=True)]
         # The fewest releases come first, and keep their place where another is as good.
         return int(np.lexsort((errors, against))[0])
@@ -474,7 +477,7 @@ class World:
         errors, least = self._followed_so_far[schedule], self._followed_so_far[best]
         both = min(len(errors), len(least))
         more = self.simulated(schedule).of_people(self._order[:both], errors[:both] - least[:both])
-        return (more.smoothed if self.kind == "planned" else more.online) > CHANCE * more.deviation
+        return (more.online if self.kind == "paced" else more.smoothed) > CHANCE * more.deviation
 
     def not_advised(self, planned: SchedulePlan) -> tuple[str, ...]:
         """The reasons for which a plan of these people is no advice: also where it is the best that was tried."""
@@ -506,7 +509,7 @@ class World:
     def candidate(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> Schedule:
         """The planned schedule of so many releases: at the middles of equal parts of the steps that may be named."""
         middles = (2 * np.arange(releases) + 1) * len(self.at) // (2 * releases)
-        return Schedule(promise, epsilon, self.at[middles].tolist())
+        return Schedule(promise, epsilon, self.at[middles].tolist(), seed=self._stagger)
 
     def every_step(self, epsilon: Fraction) -> Schedule:
         """The schedule that asks at every step. Raises InvalidInput where the sum of these epsilons is none."""
@@ -542,7 +545,7 @@ class World:
     def _tried(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> Schedule:
         """A schedule of so many releases."""
         schedule = self.candidate(promise, releases, epsilon)
-        if self.kind == "planned":
+        if self.kind != "paced":
             return schedule
         spreads = self.simulated(schedule).spreads(self.length, np.sort(self._order[: self._groups[0]]))
         return Schedule(promise, epsilon, self.at.tolist(), _rounded_down(spreads))
@@ -748,6 +751,8 @@ class World:
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
         plans, (states, _, which) = PlanSchedule(setting), self._stayers
+        # Staggered answers are as many, and of who stays they tell the same.
+        schedule = replace(schedule, seed="")
         asked = np.flatnonzero(schedule.may_ask(np.arange(1, ends[-1][1] + 1))) + 1
         # Of people whose blocks begin at some step: alike where all answers are planned alike.
         alike: dict[bytes, tuple[IntArray, list[int]]] = {}
@@ -789,7 +794,8 @@ class World:
         """How many answers somebody has at most until a step that ends a block or window."""
         if schedule.kind == "paced":
             return schedule.releases * (end // self.length)
-        return int(np.count_nonzero(self.in_steps(schedule).may_ask(np.arange(1, end + 1))))
+        alike = replace(self.in_steps(schedule), seed="")
+        return int(np.count_nonzero(alike.may_ask(np.arange(1, end + 1))))
 
     def _followed(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """The same where beliefs decide who is asked, or on what an answer is planned: of people who stay.

@@ -496,7 +496,10 @@ class SimulatedReleases:
 
     def __post_init__(self) -> None:
         steps = np.arange(1, self.paths.shape[1] + 1)
-        self._named = self.schedule.may_ask(steps)
+        # The invented people have their numbers for names: each has the times of one name.
+        own = [self.schedule.of(str(number)) for number in range(len(self.paths))] if self.schedule.seed else []
+        #: (T,) of all people alike, or (n, T).
+        self._named = np.array([each.may_ask(steps) for each in own]) if own else self.schedule.may_ask(steps)
         self._looked = steps if self.looked_at is None else self.looked_at
         self._plans = PlanSchedule(self.setting)
         self._points = self.setting.space.own_answers
@@ -591,7 +594,8 @@ class SimulatedReleases:
         beliefs, nobody = np.repeat(model.initial[:, None], len(part), axis=1), np.zeros(0, dtype=np.int64)
         released = np.zeros((until + 1, len(part)), dtype=np.int64)
         at, last = int(self.setting.options.start != "before"), 0
-        asking = (np.flatnonzero(self._named) + 1).tolist()
+        named = self._named if self._named.ndim == 1 else self._named[part].any(axis=0)
+        asking = (np.flatnonzero(named) + 1).tolist()
         for stop in asking if asking[-1:] == [until] else [*asking, until]:
             between = self._looked[(self._looked > last) & (self._looked < stop)].tolist()
             for t, moved in zip([*between, stop], self.moves.each_ahead(beliefs, at, [*between, stop]), strict=True):
@@ -601,7 +605,7 @@ class SimulatedReleases:
             released[last + 1 : stop + 1] = released[last]
             at = last = stop
             secrets = model.summed(beliefs)
-            who = np.flatnonzero(self._asked(stop, secrets, released))
+            who = np.flatnonzero(self._asked(stop, part, secrets, released))
             released[stop, who] += 1
             likelihood = beliefs[:, :0]
             if len(who):
@@ -624,12 +628,14 @@ class SimulatedReleases:
             columns.append(likelihood_columns(plan, answer_under(plan, state, bits)[0]))
         return np.concatenate(columns, axis=1)
 
-    def _asked(self, t: int, beliefs: FloatArray, released: IntArray) -> BoolArray:
-        """Whether each person (n,) is asked at step t: `Schedule.asks` for all of them at once.
+    def _asked(self, t: int, part: IntArray, beliefs: FloatArray, released: IntArray) -> BoolArray:
+        """Whether each person of a ``part`` (n,) is asked at step t: `Schedule.asks` for all of them at once.
 
         ``released`` (T + 1, n): releases up to each step.
         """
         schedule, promise = self.schedule, self.schedule.promise
+        if schedule.kind == "staggered":
+            return np.asarray(self._named[part, t - 1])
         if schedule.kind == "planned" or not self._named[t - 1]:
             return np.full(beliefs.shape[1], self._named[t - 1])
         first, _ = promise.reach(t, t)

@@ -53,11 +53,11 @@ _MOST_TIMES = 12
 @click.option("--window", type=int, metavar="W", help="In any W steps in a row.")
 @click.option(
     "--schedule",
-    type=click.Choice(["planned", "paced"]),
+    type=click.Choice(["planned", "staggered", "paced"]),
     default="planned",
     show_default=True,
-    help="At fixed public steps, for the least smoothed error; or at steps chosen from what was published before, for "
-    "the least error as answers come.",
+    help="At fixed public steps, for the least smoothed error; as many, moved by a public offset of each person and "
+    "day; or at steps chosen from what was published before, for the least error as answers come.",
 )
 @click.option("--hours", metavar="A-B", help="Ask only at steps that begin in these hours of the clock, as 7-21.")
 @click.option("--epsilon", metavar="E", help="The epsilon of each release  [default: the best of a few]")
@@ -184,7 +184,7 @@ def _targets(given: Mapping[str, Any], space: StateSpace) -> Targets | None:
     of_one_plan = ("output", "plot", "details", "states", "by")
     named = next((name for name in of_one_plan if given[name]), None)
     if named is not None or given["schedule"] != "planned":
-        came = "--schedule paced" if named is None else option_of(named)
+        came = f"--schedule {given['schedule']}" if named is None else option_of(named)
         raise InvalidInput("targets", f"{came} beside them", "it with the plan of the setting that is recommended")
     return Targets(error, given["target_doubt"], stay)
 
@@ -302,14 +302,15 @@ def _when(own: SchedulePlan, found: Sequence[SchedulePlan]) -> list[str]:
     if own.schedule.kind == "paced":
         where = f" from {own.hours.replace('-', ':00 to ')}:00" if own.hours is not None else ""
         return [f"answers where the belief is wide enough{where}: {own.chosen.asked:.3g} on average", whose]
+    moved = ", moved by a public offset of each person and block" * bool(own.schedule.seed)
     if own.times and len(own.times) <= _MOST_TIMES:
         zone = own.schedule.promise.zone
         clock = f"of {zone}" if own.schedule.promise.is_local else f"UTC{'' if zone == '+00:00' else zone}"
-        return [f"answers at {' '.join(map(_clock, own.times))} {clock}", whose]
+        return [f"answers at {' '.join(map(_clock, own.times))} {clock}{moved}", whose]
     at = own.schedule.at
     if len(at) <= _MOST_TIMES:
-        return [f"answers at step{'s' * (len(at) != 1)} {' '.join(map(str, at))}", whose]
-    return [f"answers at {len(at)} steps, the first at step {at[0]} and the last at step {at[-1]}", whose]
+        return [f"answers at step{'s' * (len(at) != 1)} {' '.join(map(str, at))}{moved}", whose]
+    return [f"answers at {len(at)} steps, the first at step {at[0]} and the last at step {at[-1]}{moved}", whose]
 
 
 def _clock(seconds: int) -> str:

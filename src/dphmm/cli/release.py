@@ -90,7 +90,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--schedule",
-    type=click.Choice(["every", "planned", "paced"]),
+    type=click.Choice(["every", "planned", "staggered", "paced"]),
     default="every",
     show_default=True,
     help="With --path-epsilon: ask at every step; or at the steps, and as strongly, as dphmm plan would choose.",
@@ -364,7 +364,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     document: dict[str, Any] = {"rows": rows.n_rows + sum(rejected.values()) + loaded.without_place, **counted, **told}
     document |= {} if check is None else {"check": asdict(check)}
     schedule = batch.setting.schedule
-    most = "" if schedule is None or schedule.kind == "planned" else "at most "
+    most = "" if schedule is None or schedule.kind != "paced" else "at most "
     least_each, most_each = batch.subjects.epsilons
     if given["as_json"]:
         print_json(document)

@@ -22,6 +22,7 @@ import numpy as np
 from dphmm._checks import one_of, whole
 from dphmm._notebook import html_table
 from dphmm._progress import Progress, shown
+from dphmm.accounting.promise import KINDS
 from dphmm.decoding import rows_and_subjects
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PERIODS = ("all", "day", "hour-of-day")
-SCHEDULES = ("planned", "paced")
 #: What `public_starts` are called.
 _STARTS = ("even", "model")
 _HOUR, _DAY = 3600 * MICROSECONDS, 86400 * MICROSECONDS
@@ -178,8 +178,8 @@ def population(
     flows : also the shares of every two regions among two answers of one person that follow each other; with ``per``
         they belong to the period of the first.
     per : "all", "day" or "hour-of-day" of a clock with the offset ``zone`` from UTC.
-    schedule : "planned" where the steps that were asked are public, "paced" where earlier answers chose them. Without
-        it a table with rows that were not asked is taken to be paced.
+    schedule : "planned" or "staggered" where the steps that were asked are public, "paced" where earlier answers chose
+        them. Without it a table with rows that were not asked is taken to be paced.
     believe : another model of the same states, from which the likeliest density and flows start. The linear estimates
         keep the guess of ``model``: one that hangs on the answers would make them biased.
     progress : show a bar on a terminal, or call (done, total).
@@ -240,7 +240,7 @@ def population_of_rows(
     """The population of released rows, as `population` has it; ``regions`` None for the default. Raises as it does."""
     one_of(per, PERIODS, "per")
     if schedule is not None:
-        one_of(schedule, SCHEDULES, "schedule")
+        one_of(schedule, KINDS, "schedule")
     answers = answers_of(rows, subjects, schedule, progress)
     periods = _periods(rows, answers, per, zone)
     setting = subjects.setting

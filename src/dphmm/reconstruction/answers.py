@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dphmm._progress import Progress
+from dphmm.accounting.promise import PUBLIC_KINDS
 from dphmm.decoding import published_of
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import AnswerTable
@@ -276,8 +277,8 @@ def answers_of(
 ) -> Answers:
     """The answers of released rows.
 
-    schedule : "planned" where the steps that were asked are public, "paced" where earlier answers chose them. Without
-        it rows without an answer are taken to be those of a paced schedule.
+    schedule : "planned" or "staggered" where the steps that were asked are public, "paced" where earlier answers chose
+        them. Without it rows without an answer are taken to be those of a paced schedule.
 
     Raises InvalidInput as `smooth` does, for a table without any answer, and for more than 256 different laws.
     """
@@ -313,6 +314,6 @@ def answers_of(
     if not found:
         raise InvalidInput("released", "no row with an answer", "at least one answer")
     row = np.concatenate(found)
-    public = schedule == "planned" or (schedule is None and len(row) == len(rows.users))
+    public = schedule in PUBLIC_KINDS or (schedule is None and len(row) == len(rows.users))
     law, person = np.array(laws, dtype=np.int64), np.array(persons, dtype=np.int64)
     return Answers(plans, law, rows.z[row], row, rows.step[row], person, people, public)

@@ -365,7 +365,7 @@ class Content(Shown):
                 # The file's own schedule, which need not be the one that would be chosen now.
                 schedule, error = self.report.schedule, off(expected.found.error, plan.unit)
                 stays = self.report.prospects.stays or stays
-            told = "" if schedule.kind == "planned" else "at most "
+            told = "at most " if schedule.kind == "paced" else ""
             answers = f"{told}{schedule.releases} × {epsilon_words(schedule.exact)}"
             rows.append((total, answers, error, *_first_and_last(stays, plan.unit), own))
         return rows

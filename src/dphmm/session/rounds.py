@@ -46,6 +46,7 @@ from dphmm import _kernels
 from dphmm.accounting.budget import UNLIMITED
 from dphmm.accounting.ledger import Caps, Entry, Ledger, Request, Requests, SequencePromise, SessionHeader, Transaction
 from dphmm.accounting.moments import NO_MOMENT, first_number
+from dphmm.accounting.person import person_key
 from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import of_space
 from dphmm.errors import DphmmError, InvalidInput
@@ -193,19 +194,22 @@ def promise_of(promise: SequencePromise, setting: Setting, origin: str) -> Seque
 
 
 def schedule_of(
-    setting: Setting, origin: str, ledger: Ledger | Transaction | None = None, subject: str = ""
+    setting: Setting, origin: str, ledger: Ledger | Transaction | None = None, subject: str | None = None
 ) -> Schedule | None:
     """The schedule of a setting in numbers of steps, for a subject whose step 1 is ``origin``; None for every step.
 
-    Its blocks of local days are those that the ledger has. Raises as `promise_of` does, and where a block has fewer
-    steps than the schedule names.
+    Its blocks of local days are those that the ledger has. Staggered it needs the ``subject``, whose own it is. Raises
+    as `promise_of` does, and where a block has fewer steps than the schedule names.
     """
     schedule = setting.schedule
-    if schedule is None or not isinstance(schedule.promise.per, str):
+    if schedule is None:
+        return None
+    schedule = schedule.of(person_key(subject)) if schedule.seed and subject is not None else schedule
+    if not isinstance(schedule.promise.per, str):
         return schedule
     promise_of(schedule.promise, setting, origin)
     placed = schedule.in_steps(setting.model.step, int(origin))
-    if ledger is None or placed.promise.local is None:
+    if ledger is None or subject is None or placed.promise.local is None:
         return placed
     return placed.beside(ledger.blocks(subject))
 

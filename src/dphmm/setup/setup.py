@@ -15,7 +15,7 @@ from dphmm._notebook import html_lines
 from dphmm._progress import Progress, shown
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.person import checked_noun
-from dphmm.accounting.promise import Schedule, SequencePromise
+from dphmm.accounting.promise import KINDS, Schedule, SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
@@ -308,8 +308,8 @@ class Setup:
         zone : whose clock blocks of days go by: "+01:00", "Europe/Berlin".
         epsilon : of one answer; by default that of least error. Without a ``budget`` every step has an answer, and
             nothing limits what they tell together.
-        schedule : "planned": fixed public times. "paced": times chosen from what was published before. "every": every
-            step has an answer, of an equal part of the budget.
+        schedule : "planned": fixed public times. "staggered": as many, moved by each person and day. "paced": times
+            chosen from what was published before. "every": every step has an answer, of an equal part of the budget.
         hours : as "7-21": only these hours are asked.
         people, seed : invented people, whose errors are told.
 
@@ -319,7 +319,7 @@ class Setup:
         """
         from dphmm.choose.planning import plan
 
-        one_of(schedule, ("planned", "paced", "every"), "schedule")
+        one_of(schedule, (*KINDS, "every"), "schedule")
         if budget is None:
             if epsilon is None:
                 raise InvalidInput("budget", "nothing", "what all answers of a day may lose together, with per='1d'")

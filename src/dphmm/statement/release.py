@@ -495,10 +495,12 @@ What others must not know of a beginning must not be in the public table.
 class Asking(Part, frozen=True, kw_only=True):
     """At which steps subjects were asked.
 
-    name : "planned": at fixed public steps; "paced": where earlier answers made it worth while.
+    name : "planned": at fixed public steps; "staggered": at public steps of each person and block; "paced": where
+        earlier answers made it worth while.
     at : Steps of the sequence, or of each block or window, as "12,36-40": of these.
     hours : In place of steps, times of each day by the clock of the promise, as "08:00".
     spreads : What the belief's spread must reach, by steps left for each answer left.
+    seed : Of a staggered schedule: offsets follow from it, the person's key and the block's first step.
     releases : Answers in the sequence, or in a block or window, at most.
     not_asked : Rows of this file without an answer.
     """
@@ -507,6 +509,7 @@ class Asking(Part, frozen=True, kw_only=True):
     at: Text | UnsetType = UNSET
     hours: list[Text] | UnsetType = UNSET
     spreads: list[float]
+    seed: Text | UnsetType = UNSET
     releases: Positive
     not_asked: Count
 
@@ -515,7 +518,10 @@ class Asking(Part, frozen=True, kw_only=True):
 {% set where = "of each block" if whole.sequence.per else "of each window" if whole.sequence.window else "" %}
 {% if hours %}{% set steps = (hours | join(", ")) ~ " by the clock " ~ whole.sequence.zone %}\
 {% else %}{% set steps = ("steps " if "," in at or "-" in at else "step ") ~ at %}{% endif %}
-{% if name == "planned" and hours %}Subjects are asked at fixed public times alone: {{ steps }}, each at most once a \
+{% if name == "staggered" %}Each subject is asked at public steps of its own: {{ (steps ~ " " ~ where).strip() }}, \
+moved together by an offset that follows from the public seed {{ seed }}, the subject's name and the block, and from \
+no row.\
+{% elif name == "planned" and hours %}Subjects are asked at fixed public times alone: {{ steps }}, each at most once a \
 day. Where clocks are put back over one, it is the first time; where they are put forward over one, it is left out.\
 {% elif name == "planned" %}Subjects are asked at fixed public steps alone: {{ (steps ~ " " ~ where).strip() }}, \
 from 1.\
@@ -779,6 +785,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
                 at=UNSET if schedule.hours else schedule.ranges,
                 hours=list(schedule.hours) or UNSET,
                 spreads=list(schedule.spreads),
+                seed=schedule.seed or UNSET,
                 not_asked=published.not_asked,
             ),
             varied=UNSET if subjects is None else Varied.of(subjects),
@@ -938,7 +945,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         names = ["steps", "window", "per"] + ["zone"] * isinstance(promise.per, str)
         document = {name: getattr(promise, name) for name in names if getattr(promise, name) is not None}
         document |= {"total": str(promise.exact), "schedule": told.name, "epsilon": self.epsilon}
-        steps = {"at": told.at, "hours": told.hours}
+        steps = {"at": told.at, "hours": told.hours, "seed": told.seed}
         document |= {name: value for name, value in steps.items() if value is not UNSET}
         return Schedule.of_document(document | ({"spreads": told.spreads} if told.spreads else {}))
 

@@ -71,7 +71,7 @@ class InLedger:
 class Published(Part, frozen=True, kw_only=True):
     """The counts of what was published.
 
-    asked : Every step, planned or paced.
+    asked : Every step, planned, staggered or paced.
     most_answers : Of a person in a sequence, block or window; null without a promise.
     of : The name of that block, "a day".
     people_answered : Null where it is not known, or everybody has an answer.
@@ -89,8 +89,8 @@ class Published(Part, frozen=True, kw_only=True):
     noun: str
 
     says: ClassVar[Mapping[str, str]] = {
-        "asked": "{% if asked == 'every' %}at every step{% elif asked == 'planned' %}at fixed public {{ moments }}"
-        "{% else %}at times chosen from what was already published{% endif %}",
+        "asked": "{% if asked == 'every' %}at every step{% elif asked == 'paced' %}at times chosen from what "
+        "was already published{% else %}at fixed public {{ moments }}{% endif %}",
         "constants": "{% if public_constants == 1 %}1 of these answers has no noise and costs nothing"
         "{% else %}{{ '{:,}'.format(public_constants) }} of these answers have no noise and cost nothing{% endif %}: "
         "one state alone is possible there",
