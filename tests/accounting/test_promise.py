@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
 
@@ -206,6 +207,8 @@ def schedules():
     ):
         yield Schedule(promise, "0.5", [1, 2, 4])
         yield Schedule(promise, Fraction(1, 3), range(1, 5), (0.0, 1.5, 2.25))
+        if promise.window is None:
+            yield Schedule(promise, "0.5", [1, 2, 4], seed="2030")
 
 
 @pytest.mark.parametrize("schedule", list(schedules()), ids=str)
@@ -241,6 +244,9 @@ def test_no_other_text_is_read(schedule):
         ({"spreads": [math.nan]}, "spreads"),
         ({"spreads": [-1.0]}, "spreads"),
         ({"spreads": ["1"]}, "spreads"),
+        ({"seed": "1", "spreads": [1.0]}, "seed"),
+        ({"seed": "1", "promise": SequencePromise(6, window=12)}, "seed"),
+        ({"seed": "a b"}, "seed"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(given, field):
@@ -291,6 +297,48 @@ def test_a_planned_schedule_keeps_its_promise_wherever_blocks_begin(kind):
         asked = [(int(step), schedule.exact) for step in t[schedule.may_ask(t)]]
         assert promise.holds(asked)
         assert schedule.releases == len(at)
+
+
+@pytest.mark.parametrize(
+    ("promise", "times"),
+    [
+        (SequencePromise(6, steps=96), {"at": [10, 30, 90]}),
+        (SequencePromise(6, per=24), {"at": [2, 9, 24]}),
+        (SequencePromise(6, per="1d", zone="-05:00"), {"at": [2, 9, 24]}),
+        (SequencePromise(6, per="1d", zone="Europe/Berlin"), {"at": [2, 9, 22]}),
+        (SequencePromise(6, per="1d", zone="Europe/Berlin"), {"hours": ["01:00", "02:30", "21:00"]}),
+    ],
+    ids=str,
+)
+def test_staggered_steps_move_together_by_less_than_half_their_least_distance(promise, times):
+    """Over 97 days, from before clocks are put back: as many steps of each block, and the offsets fill their range."""
+    fixed, steps = Schedule(promise, 2, **times), np.arange(1, 97 if promise.steps else 97 * 24)
+    own = replace(fixed, seed="2030")
+    with pytest.raises(InvalidInput, match=r"^schedule: "):
+        own.in_steps(3600, 475_000).may_ask(steps)
+    fixed, own = (one.in_steps(3600, 475_000) for one in (fixed, own))
+    blocks = np.zeros(len(steps), dtype=np.int64) if promise.steps else fixed.promise.bounds(steps)[0]
+    met = {}
+    for person in map(str, range(300 if promise.steps else 3)):
+        asked = own.of(person).may_ask(steps)
+        for block in np.unique(blocks)[0 if promise.steps else 1 : None if promise.steps else -1].tolist():
+            inside = steps[blocks == block] - steps[blocks == block][0]
+            whole, named, moved = (
+                len(inside),
+                inside[fixed.may_ask(steps)[blocks == block]],
+                inside[asked[blocks == block]],
+            )
+            assert 2 <= len(named) == len(moved) <= 3
+            apart = np.diff([*named, named[0] + whole]).min()
+            fits = [
+                offset
+                for offset in range(-(apart // 2), apart - apart // 2)
+                if sorted((named + offset) % whole) == moved.tolist()
+            ]
+            assert len(fits) == 1
+            met.setdefault(int(apart), []).extend(fits)
+    apart, offsets = max(met.items(), key=lambda item: len(item[1]))
+    assert sorted(set(offsets)) == list(range(-(apart // 2), apart - apart // 2))
 
 
 def test_a_paced_schedule_asks_by_what_is_left():

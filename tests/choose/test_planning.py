@@ -288,6 +288,23 @@ def test_people_are_asked_where_the_schedule_asks(promise, thin):
     assert all(promise.holds(rows) for rows in given)
 
 
+def test_invented_people_are_asked_at_staggered_times_of_their_own_within_the_hours():
+    promise = dphmm.SequencePromise(6, per="1d")
+    tried = World(CLOCK, NEAR, LINE, promise, "staggered", "6-21", epsilon=2, people=40)
+    schedule, ladder = tried.choose(6)
+    assert (schedule.kind, schedule.releases, ladder[0].asked) == ("staggered", 3, 3.0)
+    asked = [set() for _ in range(40)]
+    for t, _, answers in tried.simulated(schedule).steps(np.arange(40)):
+        for person in answers.who.tolist():
+            asked[person].add(t)
+    own = [tried.in_steps(schedule).of(str(person)) for person in range(40)]
+    steps = np.arange(1, tried.paths.shape[1] + 1)
+    assert asked == [set(steps[each.may_ask(steps)].tolist()) for each in own]
+    assert {(t - 1) % 24 for each in asked for t in each} == set(range(6, 21))
+    with pytest.raises(InvalidInput, match=r"^hours: "):
+        World(CLOCK, NEAR, LINE, promise, "staggered", "21-6")
+
+
 def test_thresholds_are_the_mean_spreads_after_a_release():
     """g(m) beside beliefs moved densely from right after the middle release; settled ones come last."""
     promise = dphmm.SequencePromise(6, steps=400)
@@ -857,7 +874,7 @@ def made():
     )
 
 
-@pytest.mark.parametrize("kind", ["planned", "paced"])
+@pytest.mark.parametrize("kind", ["planned", "staggered", "paced"])
 def test_a_plan_comes_back(kind, tmp_path):
     promise = dphmm.SequencePromise(Fraction(7, 3), per="1d")
     own = dphmm.choose.plan(CLOCK, NEAR, LINE, promise, schedule=kind, people=5, constraint="delta=0.1")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dphmm
@@ -85,6 +87,40 @@ def test_some_steps_of_a_paced_schedule_are_asked_after_some_answers_alone():
     world = scheduled(promise, range(1, 4), (0.6, 0.8, 0.9))
     asked = {tuple(world.plan((z,) * t) is not NOT_ASKED for t in range(STEPS)) for z in range(-4, 12)}
     assert len(asked) > 1
+
+
+def test_of_two_people_who_are_asked_at_different_times_neighbouring_files_lose_at_most_the_total():
+    """All 81 files of two people, two steps and three states, as released: staggered, once in the two steps.
+
+    Who is asked when is the same in every file. Of two files that differ in one person's rows, no file of answers is
+    likelier by more than the epsilon of that person's block, which is reached.
+    """
+    states, policy = dphmm.StateSpace([0, 1, 2]), dphmm.policy.complete(3)
+    model = dphmm.MarkovModel([0.2, 0.3, 0.5], [[0.6, 0.2, 0.2], [0.3, 0.4, 0.3], [0.1, 0.1, 0.8]], space=states)
+    schedule = dphmm.accounting.Schedule(SequencePromise(1, per=2), 1, [1], seed="3")
+    files, asked, plans = list(product(range(3), repeat=4)), set(), set()
+    for file in files:
+        table = pd.DataFrame({"user": list("aabb"), "step": [1, 2] * 2, "state": [str(state) for state in file]})
+        made = dphmm.release_many(
+            table, model, policy, states, schedule=schedule, bits=dphmm.ReplayBits(repr(file).encode()), progress=False
+        )
+        asked.add(tuple(made.plan.notna().tolist()))
+        plans |= set(made.plan.dropna())
+    ((one, two, three, four),) = asked
+    assert one != two and three != four and one != three
+    everything = np.ones(3, dtype=bool)
+    plan = Planner(policy, states, Options.checked(1)).plan(everything, everything)
+    assert plans == {plan.hash}
+    law = np.stack([plan.log_likelihood(np.array([z])) for z in range(-8, 11)])
+    rows = np.flatnonzero([one, two, three, four])
+    answers = np.array(list(product(range(len(law)), repeat=2)))
+    logs = {file: law[answers[:, 0], file[rows[0]]] + law[answers[:, 1], file[rows[1]]] for file in files}
+    lost = max(
+        np.abs(logs[file] - logs[other]).max()
+        for file, other in combinations(files, 2)
+        if file[:2] == other[:2] or file[2:] == other[2:]
+    )
+    assert lost == pytest.approx(1, abs=1e-9)
 
 
 def test_a_schedule_that_looks_at_the_state_is_caught():
