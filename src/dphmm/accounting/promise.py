@@ -349,8 +349,8 @@ class Schedule:
         object.__setattr__(self, "at", () if self.hours else _steps(self.at, self._length))
         object.__setattr__(self, "spreads", tuple(_spread(value) for value in self.spreads))
         if self.seed and (self.spreads or self.promise.window is not None):
-            came = f"{self.seed[:40]!r}, with {'spreads' if self.spreads else 'a window'}"
-            raise InvalidInput("seed", came, "planned steps of a sequence or of blocks, which offsets move within it")
+            beside = "spreads" if self.spreads else "a window"
+            raise InvalidInput("seed", f"one beside {beside}", "planned steps of a sequence or of blocks")
         if self.seed and not _SEED.fullmatch(self.seed):
             raise InvalidInput(
                 "seed", ascii(self.seed)[:40], "at most 64 letters, digits, dots, dashes and underscores"
@@ -528,8 +528,8 @@ class Schedule:
             kept["zone"] = self.promise.zone
         told: dict[str, Any] = {"schedule": self.kind, "total": str(self.promise.exact), **kept}
         told |= {"epsilon": str(self.exact)} | ({"hours": list(self.hours)} if self.hours else {"at": self.ranges})
-        told |= {"seed": self.seed} if self.seed else {}
-        return told | ({"spreads": list(self.spreads)} if self.spreads else {})
+        optional = {"seed": self.seed, "spreads": list(self.spreads)}
+        return told | {name: value for name, value in optional.items() if value}
 
     def written(self) -> str:
         """The schedule as a ledger keeps it: JSON with its names in order."""

@@ -2257,15 +2257,15 @@ class Checker:
         if len(due) * len(places) > MOST_OPERATIONS // 100:
             raise Unknown("a staggered schedule of so many steps")
         for user, first, end in due:
-            found = [(bins, bisect_left(bins, first)) for bins in shown]
-            own = sorted({bins[at] for bins, at in found if at < len(bins) and bins[at] < end})
-            own = own if hours else sorted(first + place - 1 for place in places if first + place - 1 < end)
-            if seed is not None and own:
-                least = min(later - step for step, later in pairwise([*own, own[0] + end - first]))
+            ahead = [(times, bisect_left(times, first)) for times in shown]
+            bins = sorted({times[at] for times, at in ahead if at < len(times) and times[at] < end})
+            bins = bins if hours else sorted(first + place - 1 for place in places if first + place - 1 < end)
+            if seed is not None and bins:
+                least = min(later - step for step, later in pairwise([*bins, bins[0] + end - first]))
                 digest = hashlib.sha256(json.dumps([seed, user, first]).encode()).hexdigest()
                 moved = int(digest, 16) % least - least // 2
-                own = [first + (step + moved - first) % (end - first) for step in own]
-            named[user, first, end] = {*own}
+                bins = [first + (step + moved - first) % (end - first) for step in bins]
+            named[user, first, end] = {*bins}
         return [number in named[user, *span] for user, span, number in zip(users, spans, numbers, strict=True)]
 
     def times(self) -> None:

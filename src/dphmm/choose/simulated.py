@@ -497,9 +497,10 @@ class SimulatedReleases:
     def __post_init__(self) -> None:
         steps = np.arange(1, self.paths.shape[1] + 1)
         # The invented people have their numbers for names: each has the times of one name.
-        own = [self.schedule.of(str(number)) for number in range(len(self.paths))] if self.schedule.seed else []
+        names = [str(number) for number in range(len(self.paths))] if self.schedule.seed else []
+        staggered = [self.schedule.of(name).may_ask(steps) for name in names]
         #: (T,) of all people alike, or (n, T).
-        self._named = np.array([each.may_ask(steps) for each in own]) if own else self.schedule.may_ask(steps)
+        self._named = np.array(staggered) if names else self.schedule.may_ask(steps)
         self._looked = steps if self.looked_at is None else self.looked_at
         self._plans = PlanSchedule(self.setting)
         self._points = self.setting.space.own_answers
