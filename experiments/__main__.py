@@ -20,10 +20,14 @@ from dphmm.cli.options import duration, length, parse_box
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.plot.figures import can_draw
 from experiments import NAMES, experiment
-from experiments.experiment import Own, Settings
+from experiments.experiment import Own, OwnSequences, Settings
 from experiments.running import run, write_results
 
-_EXAMPLE = "--bbox 116.28,39.85,116.48,39.99 --grid 340m --step 5s --radius 1km"
+#: Options that rows of one's own need beside them, and an example of each.
+_NEEDED: dict[type[Own] | type[OwnSequences], dict[str, str]] = {
+    Own: {"bbox": "116.28,39.85,116.48,39.99", "grid": "340m", "step": "5s", "radius": "1km"},
+    OwnSequences: {"symbols": "17", "states": "5"},
+}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -32,12 +36,14 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", metavar="NAME")
     parser.add_argument("-o", "--output", metavar="DIR", help="folder for results; one of an earlier run goes on there")
     parser.add_argument("--data", metavar="DIR", help="folder of the real data sets (default: $DPHMM_DATA)")
-    own = parser.add_argument_group("your own rows, for dphmm, location-sets, steps and synthesis")
-    own.add_argument("--trajectories", metavar="FILE", help="rows with user, t, lat and lon")
+    own = parser.add_argument_group("your own rows, for dphmm, location-sets, steps, synthesis and hmm-privacy")
+    own.add_argument("--trajectories", metavar="FILE", help="rows of user, t, lat, lon; for hmm-privacy user, state")
     own.add_argument("--bbox", metavar="W,S,E,N", help="public box, degrees: west, south, east, north")
     own.add_argument("--grid", metavar="LENGTH", help="side of a cell: 340m")
     own.add_argument("--step", metavar="DURATION", help="length of a step: 5s, 1min")
     own.add_argument("--radius", metavar="LENGTH", help="radius of Gutil: 1km")
+    own.add_argument("--symbols", metavar="N", type=int, help="hmm-privacy: so many symbols at most")
+    own.add_argument("--states", metavar="N", type=int, help="hmm-privacy: hidden states")
     own.add_argument("--length", metavar="N", type=int, default=100, help="steps of each walk (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="results are the same for the same seed (default: 1)")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the work (default: 1)")
@@ -65,7 +71,7 @@ def _run(given: argparse.Namespace) -> int:
         raise InvalidInput("-o", "nothing", "a folder for the results")
     if given.jobs < 1:
         raise InvalidInput("--jobs", given.jobs, "a number of processes, 1 or more")
-    folder, own = Path(given.output), _own(given)
+    folder, own = Path(given.output), _own(given, chosen.takes_own)
     settings = Settings(given.seed, _data(given.data) if own is None else None, given.quick, own)
     with shown(True, given.name) as progress:
         results = run(chosen, settings, folder, jobs=given.jobs, progress=progress)
@@ -79,21 +85,29 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _own(given: argparse.Namespace) -> Own | None:
+def _own(given: argparse.Namespace, takes: type[Own] | type[OwnSequences] | None) -> Own | OwnSequences | None:
     """The rows that were named, with all that the papers' settings need."""
-    needed = {f"--{name}": getattr(given, name) for name in ("bbox", "grid", "step", "radius")}
+    needed = _NEEDED[OwnSequences if takes is OwnSequences else Own]
+    for option in (option for options in _NEEDED.values() for option in options):
+        value = getattr(given, option)
+        if value is not None and given.trajectories is None:
+            raise InvalidInput(f"--{option}", value, "--trajectories FILE beside it")
+        if value is not None and option not in needed:
+            raise InvalidInput(f"--{option}", value, f"nothing: {given.name} does not have it")
+        if value is None and given.trajectories is not None and option in needed:
+            example = " ".join(f"--{name} {text}" for name, text in needed.items())
+            raise InvalidInput(f"--{option}", "nothing", f"a value beside --trajectories, as in {example}")
     if given.trajectories is None:
-        for option, value in needed.items():
-            if value is not None:
-                raise InvalidInput(option, value, "--trajectories FILE beside it")
         return None
-    for option, value in needed.items():
-        if value is None:
-            raise InvalidInput(option, "nothing", f"a value beside --trajectories, as in {_EXAMPLE}")
     if given.data is not None:
         raise InvalidInput("--data", given.data, "--data or --trajectories, not both")
     if given.length < 1:
         raise InvalidInput("--length", given.length, "a number of steps, 1 or more")
+    if takes is OwnSequences:
+        for option in needed:
+            if getattr(given, option) < 2:
+                raise InvalidInput(f"--{option}", getattr(given, option), "a number of them, 2 or more")
+        return OwnSequences(Path(given.trajectories), given.symbols, given.states, given.length)
     box = parse_box(given.bbox)
     return Own(
         file=Path(given.trajectories),

@@ -28,7 +28,7 @@ Row: TypeAlias = dict[str, Value]
 
 @dataclass(frozen=True)
 class Own:
-    """Somebody's own rows, and the public numbers of the papers' settings.
+    """Somebody's own walks on a map, and the public numbers of the papers' settings.
 
     ``box``: west, south, east, north. ``cell`` and ``radius`` (of Gutil): metres. ``step``: seconds. ``length``: steps
     of each walk.
@@ -48,13 +48,31 @@ class Own:
 
 
 @dataclass(frozen=True)
+class OwnSequences:
+    """Somebody's own sequences of symbols, and the public numbers of a hidden model of them.
+
+    ``symbols``: how many there are at most. ``states``: hidden ones. ``length``: longer sequences are cut.
+    """
+
+    file: Path
+    symbols: int
+    states: int
+    length: int = 100
+
+    @property
+    def name(self) -> str:
+        """The name of the data in tables and titles. It says the setting."""
+        return f"{self.file.stem}, {self.symbols} symbols, {self.states} hidden states, at most {self.length} steps"
+
+
+@dataclass(frozen=True)
 class Settings:
     """What a user chooses: the seed, the folder of the real data sets or rows of one's own, and whether to be quick."""
 
     seed: int = 1
     data: Path | None = None
     quick: bool = False
-    own: Own | None = None
+    own: Own | OwnSequences | None = None
 
     def missing(self, *files: str) -> str | None:
         """Why these files of the data sets cannot be read; None where all are there."""
@@ -65,7 +83,9 @@ class Settings:
 
     def written(self) -> dict[str, Value]:
         """What results depend on. Where the data lie is not part of it."""
-        own = None if self.own is None else f"{self.own.name}, box {self.own.box}, walks of {self.own.length} steps"
+        own = None if self.own is None else self.own.name
+        if isinstance(self.own, Own):
+            own = f"{own}, box {self.own.box}, walks of {self.own.length} steps"
         return {"seed": self.seed, "quick": self.quick, "data": self.data is not None, "trajectories": own}
 
 
@@ -77,7 +97,7 @@ class Experiment:
     processes find it. ``tables``: the named tables that are made of all rows, a frame with the columns of cells and
     rows. ``setting``: what all figures have in common; their titles end with it.
     ``files``: the real data sets that it can use. ``needs_data``: whether it can be run only on these. ``takes_own``:
-    whether it can be run on somebody's own rows.
+    the rows of somebody's own that it can be run on.
     """
 
     name: str
@@ -90,7 +110,7 @@ class Experiment:
     setting: str = ""
     files: tuple[str, ...] = ()
     needs_data: bool = False
-    takes_own: bool = False
+    takes_own: type[Own] | type[OwnSequences] | None = None
 
 
 def key_of(cell: Cell) -> str:

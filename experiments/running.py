@@ -76,10 +76,9 @@ def run(
 
 def _check_data(experiment: Experiment, settings: Settings) -> None:
     if settings.own is not None:
-        if not experiment.takes_own:
-            raise InvalidInput(
-                "--trajectories", f"rows for {experiment.name}", "dphmm, location-sets, steps or synthesis"
-            )
+        if experiment.takes_own is not type(settings.own):
+            takers = "dphmm, location-sets, steps, synthesis, or with --symbols hmm-privacy"
+            raise InvalidInput("--trajectories", f"rows for {experiment.name}", takers)
         return
     if experiment.needs_data and settings.data is None:
         raise InvalidInput("--data", "nothing", "the folder of the data sets: this experiment is about real data")

@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm.plot.figures import Figure
 from experiments.dphmm import runtime, tables
-from experiments.experiment import Cell, Experiment, Row, Settings
+from experiments.experiment import Cell, Experiment, Own, Row, Settings
 from experiments.walks import cells as walks
 from experiments.walks.releases import Choices
 from experiments.walks.studies import EVERYBODY, FILES, radii, there
@@ -87,7 +87,7 @@ EXPERIMENT = Experiment(
     tables=tables.tables,
     setting="The first cell of every walk is known",
     files=tuple(FILES.values()),
-    takes_own=True,
+    takes_own=Own,
     figures=(
         Figure(
             "figure-10-runtime",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dphmm.plot.figures import Figure
-from experiments.experiment import Cell, Experiment, Row, Settings
+from experiments.experiment import Cell, Experiment, OwnSequences, Row, Settings
 from experiments.hmm_privacy import casino, real, tables
 
 EPSILONS = ("0.01", "0.1", "0.3", "1", "3", "10")
@@ -29,6 +29,8 @@ _NOMINAL = "nominal ε of the paper's methods"
 
 def cells(settings: Settings) -> list[Cell]:
     """Every data set of the casino, every split of the real ones."""
+    if settings.own is not None:
+        return list(real.cells(settings, *((1, 1) if settings.quick else (5, 2))))
     if settings.quick:
         found = [_cell(states, 10, 100, k, draws=1, removals=2) for states in STATES for k in range(2)]
         return [*found, *real.cells(settings, splits=1, draws=1)]
@@ -45,8 +47,8 @@ def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> lis
     """The rows of a cell."""
     if cell["part"] == "casino":
         return casino.measure(cell, _FEW if settings.quick else EPSILONS, seed)
-    if cell["part"] == "real" and settings.data is not None:
-        return real.measure(settings.data, cell, _FEW_REAL if settings.quick else REAL_EPSILONS, seed)
+    if cell["part"] == "real":
+        return real.measure(settings, cell, _FEW_REAL if settings.quick else REAL_EPSILONS, seed)
     return [{"method": "skipped"}]
 
 
@@ -94,7 +96,7 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     tables=tables.tables,
-    setting="Sequences of the casino",
+    takes_own=OwnSequences,
     files=tuple(data.file for data in real.DATA_SETS.values()),
     figures=(
         _papers("last", _LAST),

@@ -16,9 +16,10 @@ import numpy as np
 from dphmm import MarkovModel
 from dphmm.errors import InvalidInput
 from dphmm.markov import CategoricalHMM
+from dphmm.storage import load_trajectories
 from dphmm.storage.importers import IMPORTERS
 from dphmm.types import IntArray
-from experiments.experiment import Cell, Row, Settings, bits_of, skipped
+from experiments.experiment import Cell, OwnSequences, Row, Settings, bits_of, skipped
 from experiments.hmm_privacy.methods import (
     BETTER,
     CHAIN,
@@ -60,19 +61,32 @@ DATA_SETS = {
 
 
 def cells(settings: Settings, splits: int, draws: int) -> Iterator[Cell]:
-    """A cell for each split of each file that is there, and one that says what is not."""
-    for name, data in DATA_SETS.items():
-        if reason := settings.missing(data.file):
+    """A cell for each split of each file that is there, and one that says what is not; of one's own rows alone."""
+    if settings.own is not None:
+        people = sequences_of(*_source(settings, settings.own.name))
+        if len(people) < 5:
+            came = f"{settings.own.file}, with sequences of {len(people)} people"
+            raise InvalidInput("--trajectories", came, "at least 5: four fifths are learned from, the others judge")
+    for name in DATA_SETS if settings.own is None else [settings.own.name]:
+        if settings.own is None and (reason := settings.missing(DATA_SETS[name].file)):
             yield skipped(name, reason)
         else:
             for split in range(splits):
                 yield {"part": "real", "data": name, "split": split, "draws": draws}
 
 
-def measure(folder: Path, cell: Cell, epsilons: tuple[str, ...], seed: np.random.SeedSequence) -> list[Row]:
+def _source(settings: Settings, name: str) -> tuple[Path, DataSet]:
+    """The file of a name, and its public numbers."""
+    if isinstance(own := settings.own, OwnSequences):
+        return own.file, DataSet("", own.symbols, own.states, own.length)
+    assert settings.data is not None
+    return settings.data / DATA_SETS[name].file, DATA_SETS[name]
+
+
+def measure(settings: Settings, cell: Cell, epsilons: tuple[str, ...], seed: np.random.SeedSequence) -> list[Row]:
     """Rows of one split: four fifths of the people are learned from, the others judge."""
-    data = DATA_SETS[str(cell["data"])]
-    people = [sequence[: data.length] for sequence in sequences_of(folder / data.file, data)]
+    file, data = _source(settings, str(cell["data"]))
+    people = [sequence[: data.length] for sequence in sequences_of(file, data)]
     random = np.random.default_rng(seed)
     order = random.permutation(len(people))
     cut = len(people) * 4 // 5
@@ -128,11 +142,20 @@ def _per_symbol(model: CategoricalHMM, sequences: list[IntArray]) -> float:
 
 @lru_cache
 def sequences_of(path: Path, data: DataSet) -> tuple[IntArray, ...]:
-    """One sequence of symbol numbers a person, in order of the names of symbols."""
-    rows = IMPORTERS["sequences"](path, columns=data.columns, user_column=data.user).trajectories
+    """One sequence of symbol numbers a person, in order of the names of symbols.
+
+    A published ``file`` has its own layout; one's own is a table of user, state and perhaps t.
+    """
+    if data.file:
+        rows = IMPORTERS["sequences"](path, columns=data.columns, user_column=data.user).trajectories
+    else:
+        rows = load_trajectories(path).trajectories
+    if rows.state is None:
+        raise InvalidInput(str(path), "no column state", "rows of user and state")
     names, symbols = np.unique(np.asarray(rows.state, dtype=str), return_inverse=True)
     if len(names) > data.symbols:
         raise InvalidInput(str(path), f"{len(names)} symbols", f"at most {data.symbols}")
-    order = np.lexsort((np.asarray(rows.step), rows.user))
+    when = next((of for of in (rows.step, rows.time) if of is not None), np.arange(len(symbols)))
+    order = np.lexsort((np.asarray(when), rows.user))
     _, begins = np.unique(rows.user[order], return_index=True)
     return tuple(np.split(symbols[order].astype(np.int64), begins[1:]))

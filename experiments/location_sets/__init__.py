@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from experiments.experiment import Cell, Experiment, Row, Settings
+from experiments.experiment import Cell, Experiment, Own, Row, Settings
 from experiments.location_sets import tables
 from experiments.walks import cells as walks
 from experiments.walks.releases import COMPLETE, Choices
@@ -76,7 +76,7 @@ EXPERIMENT = Experiment(
     tables=tables.tables,
     setting="The first cell of every walk is known",
     files=tuple(FILES.values()),
-    takes_own=True,
+    takes_own=Own,
     figures=(
         _figure("size-over-time", "Sizes, δ = 0.01, ε = 1", "over-time", _T, "plan_size", _SIZE),
         _figure("drift-over-time", "Drift, δ = 0.01, ε = 1", "over-time", _T, "drift", _DRIFT),

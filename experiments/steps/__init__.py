@@ -52,7 +52,7 @@ _ENDS = ("", "_low", "_high")
 
 def cells(settings: Settings) -> list[Cell]:
     """A cell for each file, step, fit and policy; of a file that is not there, one that says so."""
-    if settings.own is not None:
+    if isinstance(settings.own, Own):
         return _own_cells(settings.own, TIMES[:2] if settings.quick else TIMES)
     found: list[Cell] = []
     for file, steps in STEPS.items():
@@ -96,7 +96,7 @@ def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> lis
     if cell["part"] == "skipped":
         return [{"method": "skipped"}]
     step = int(str(cell["step"]))
-    if settings.own is not None:
+    if isinstance(settings.own, Own):
         study = own_study(replace(settings.own, step=step)).cut(2 if settings.quick else WALKS, settings.own.length)
     else:
         assert settings.data is not None
@@ -170,5 +170,5 @@ EXPERIMENT = Experiment(
     setting="ε = 1, planar isotropic mechanism",
     files=tuple(STEPS),
     needs_data=True,
-    takes_own=True,
+    takes_own=Own,
 )

@@ -28,7 +28,7 @@ from dphmm.markov.private import fit_chain
 from dphmm.states.trajectory import true_states
 from dphmm.storage import load_trajectories
 from dphmm.types import FloatArray, IntArray
-from experiments.experiment import Cell, Experiment, Row, Settings, bits_of, groups, skipped
+from experiments.experiment import Cell, Experiment, Own, Row, Settings, bits_of, groups, skipped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,8 +123,7 @@ def _drawn(model: MarkovModel, random: np.random.Generator, lengths: Sequence[in
 
 def _public(settings: Settings, name: str) -> tuple[Path, Box, float, int, int, str]:
     """File, box, cell in metres, step in seconds, steps of a stretch at most, and top speed."""
-    if settings.own is not None:
-        own = settings.own
+    if isinstance(own := settings.own, Own):
         return own.file, own.box, own.cell, own.step, own.length, "60km/h"
     assert settings.data is not None
     file, box, cell, step, length, speed = DATA_SETS[name]
@@ -227,6 +226,6 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables,
     files=tuple(file for file, *_ in DATA_SETS.values()),
-    takes_own=True,
+    takes_own=Own,
     figures=(),
 )

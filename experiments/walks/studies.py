@@ -202,7 +202,7 @@ def radii(name: str) -> tuple[float, tuple[float, ...]]:
 
 def there(settings: Settings) -> list[str]:
     """The studies that can be run: one's own rows, or the data sets that are there; the city without any data."""
-    if settings.own is not None:
+    if isinstance(settings.own, Own):
         own_study(settings.own)
         return [settings.own.name]
     found = [name for name, file in FILES.items() if settings.missing(file) is None]
@@ -218,7 +218,8 @@ def left_out(settings: Settings) -> Iterator[Cell]:
 
 def study(settings: Settings, name: str) -> Study:
     """A study by name; a quick one has few and short walks."""
-    whole = _study(name, None if name == CITY else settings.data) if settings.own is None else own_study(settings.own)
+    own, folder = settings.own, None if name == CITY else settings.data
+    whole = own_study(own) if isinstance(own, Own) else _study(name, folder)
     return whole.cut(4, 20) if settings.quick else whole
 
 

@@ -207,8 +207,8 @@ def test_what_is_skipped_is_said(tmp_path):
 def test_real_sequences_get_their_own_totals(tmp_path):
     folder = _small_data(tmp_path)
     cell = {"part": "real", "data": "msnbc323", "split": 0, "draws": 1}
-    rows = real.measure(folder, cell, ("2",), _seed(cell=cell))
-    assert rows == real.measure(folder, cell, ("2",), _seed(cell=cell))
+    rows = real.measure(Settings(data=folder), cell, ("2",), _seed(cell=cell))
+    assert rows == real.measure(Settings(data=folder), cell, ("2",), _seed(cell=cell))
     private = {row["method"]: row for row in rows if "draw" in row}
     assert set(private) == {INDEPENDENT, CHAIN, *(method.name for method in BETTER)}
     assert [row for row in private.values() if row["true_epsilon"] != pytest.approx(2.0, rel=1e-9)] == []
@@ -226,7 +226,7 @@ def test_people_who_judge_are_not_learned_from(tmp_path, monkeypatch):
     monkeypatch.setattr(real, "_ordinary", lambda data, known, start: parts.append(known))
     monkeypatch.setattr(real, "_ordinary_chain", lambda data, known: None)
     monkeypatch.setattr(real, "_per_symbol", lambda model, sequences: parts.append(sequences) or 0.0)
-    real.measure(folder, {"data": "msnbc323", "draws": 0}, ("1",), _seed())
+    real.measure(Settings(data=folder), {"data": "msnbc323", "draws": 0}, ("1",), _seed())
     known, held_out = ([tuple(sequence) for sequence in part] for part in parts[:2])
     assert (len(known), len(held_out)) == (24, 6) and not set(known) & set(held_out)
     assert max(map(len, known + held_out)) == real.DATA_SETS["msnbc323"].length == 50

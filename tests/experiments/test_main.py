@@ -71,7 +71,10 @@ def test_what_is_not_in_the_folder_of_data_is_warned_of(tmp_path, monkeypatch, c
         (["toy", "-o", "x", *OWN_ROWS, "--data", "."], "--data: got .; expected --data or --trajectories, not both"),
         (["toy", "-o", "x", *OWN_ROWS, "--grid", "340"], "--grid: got 340; expected a unit after the number"),
         (["toy", "-o", "x", *OWN_ROWS, "--length", "0"], "--length: got 0"),
-        (["toy", "-o", "x", *OWN_ROWS], "--trajectories: got rows for toy; expected dphmm, location-sets, steps or synthesis"),
+        (
+            ["toy", "-o", "x", *OWN_ROWS],
+            "--trajectories: got rows for toy; expected dphmm, location-sets, steps, synthesis",
+        ),
     ],
 )
 def test_bad_input_is_one_line(words, message, capsys):

@@ -13,8 +13,9 @@ import pytest
 import dphmm
 from dphmm.errors import InvalidInput
 from experiments import __main__ as command
-from experiments import experiment, steps
-from experiments.experiment import Own, Settings
+from experiments import experiment, hmm_privacy, steps
+from experiments.experiment import Own, OwnSequences, Settings
+from experiments.hmm_privacy import real
 from experiments.walks import studies
 
 BOX = (0.0, 0.0, 0.05, 0.05)
@@ -83,6 +84,31 @@ def test_rows_that_are_too_few_are_one_line(rows, tmp_path, capsys, name, change
     told = capsys.readouterr().err
     assert said in told and told.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.replayed_words
+def test_hidden_models_are_learned_from_sequences_of_ones_own(tmp_path, capsys):
+    """The rows of a person are in the order of the file; whoever is held out is not learned from."""
+    path, random = tmp_path / "visits.csv", np.random.default_rng(4)
+    symbols = random.integers(0, 3, (10, 12))
+    lines = [f"p{k},{'abc'[symbol]}" for step in range(12) for k, symbol in enumerate(symbols[:, step].tolist())]
+    path.write_text("user,state\n" + "\n".join(lines) + "\n")
+    settings = Settings(own=OwnSequences(path, symbols=3, states=2, length=8), quick=True)
+    (cell,) = hmm_privacy.cells(settings)
+    assert cell["data"] == "visits, 3 symbols, 2 hidden states, at most 8 steps"
+    assert [one.tolist() for one in real.sequences_of(*real._source(settings, cell["data"]))] == symbols.tolist()
+    measured = pd.DataFrame(real.measure(settings, cell, ("10",), np.random.SeedSequence(1)))
+    assert np.isfinite(measured["loglik"]).all() and len(measured["method"].unique()) > 4
+    words = ["hmm-privacy", "-o", str(tmp_path / "out"), "--trajectories", str(path)]
+    for change, said in (
+        (["--symbols", "3"], "--states: got nothing"),
+        (["--symbols", "3", "--states", "1"], "--states: got 1"),
+        (["--symbols", "2", "--states", "2"], "3 symbols"),
+        (["--symbols", "3", "--states", "2", "--grid", "1km"], "--grid: got 1km; expected nothing"),
+    ):
+        assert command.main([*words, *change]) == 2
+        told = capsys.readouterr().err
+        assert said in told and told.count("\n") == 1 and not (tmp_path / "out").exists()
 
 
 def test_the_sweep_needs_its_data(tmp_path, capsys, monkeypatch):
