@@ -80,7 +80,7 @@ _MOST_ENGINES = 64
 
 @dataclass
 class BatchReport:
-    """What happened to the rows.
+    """The counts of a run's rows by outcome, its subjects and its plans.
 
     ``outside`` (rows whose place or name is in no state) and ``drifted`` are for the owner alone and never published.
 
@@ -187,7 +187,7 @@ class Batch:
         self._names: dict[str, str] = {}
 
     def names_of(self, users: Sequence[str]) -> list[str]:
-        """What each of these people is called: as in the ledger, and of new people as here first.
+        """The stored name of each user; for a new user the first spelling seen here.
 
         Raises InvalidInput for a name without a key (`dphmm.accounting.person.person_key`).
         """
@@ -207,12 +207,12 @@ class Batch:
         )
 
     def limits(self, caps: Caps) -> bool:
-        """Whether caps limit the sum of answers of this epsilon."""
+        """True if caps limit the sum of answers of this epsilon."""
         return caps.limit(self.setting.options.epsilon, self.setting.model.step)
 
     @property
     def continues(self) -> bool:
-        """Whether steps of earlier runs come before the rows of some users."""
+        """True if some users have steps of earlier runs before their rows."""
         return self._continues
 
     def resumed(self, subject: str) -> ReleaseSession:
@@ -223,7 +223,7 @@ class Batch:
         return ReleaseSession.resumed(self.ledger, header, self.subjects.of(subject), caps=self.caps, bits=self._bits)
 
     def check_choices(self, subjects: Iterable[str]) -> None:
-        """Whether what is stored was released under what is chosen for its steps: a statement tells of all of them.
+        """Check that stored steps were released under the choices of today, as one statement covers all of them.
 
         Raises InvalidInput naming the first step that was not.
         """
@@ -342,9 +342,9 @@ class Batch:
     def written(
         self, chunks: Iterable[Sequence[Released]], output: PathLike, published: Published
     ) -> Iterator[Sequence[Released]]:
-        """What `run` yields, as it came: each part is counted and written to a released file.
+        """Yield the chunks of `run` unchanged, after counting each and writing it to a released file.
 
-        The file appears when all has been taken; after an error there is none, or the one that was there.
+        The file appears when the last chunk is taken. An error leaves no file, or the earlier one.
         """
         from dphmm.storage.released import released_table
 
@@ -481,9 +481,9 @@ class Batch:
         return histories
 
     def _histories(self, visits: VisitTable) -> Histories:
-        """What the steps of each user go by, and the header of the query where the ledger has one.
+        """The origin of each user's steps, and the stored header of this query or None.
 
-        All queries of a person are numbered alike. Raises InvalidInput where the table goes by something else.
+        All queries of a person have one numbering of steps. Raises InvalidInput if the table has another clock.
         """
         headers: dict[str, SessionHeader] = {}
         for header in self.ledger.headers_of(visits.users):
@@ -501,9 +501,9 @@ class Batch:
         return histories
 
     def origin_of(self, user: str, clock: str | None, number: int) -> str:
-        """What the steps of a user go by: as in the ledger, else a ``clock``, or numbers from ``number`` on for None.
+        """The origin of a user's steps: the stored one, else ``clock``, else ``number`` as text if clock is None.
 
-        Raises InvalidInput for another clock than that of the ledger.
+        Raises InvalidInput if the ledger has another clock.
         """
         headers = {header.query: header for header in self.ledger.headers_of([user])}
         if not headers:
@@ -600,9 +600,9 @@ class Batch:
         return self.visits(trajectories).n_placed
 
     def most_asked(self, trajectories: Trajectories | VisitTable) -> list[int]:
-        """How many rows of each user are asked at most: exactly so many but with a paced schedule.
+        """The number of rows of each user that are asked at most; it is exact unless the schedule is paced.
 
-        As if no user had a history. Raises InvalidInput as `run`.
+        Earlier answers are not counted. Raises InvalidInput as `run` does.
         """
         visits, most = self.visits(trajectories), list[int]()
         for visit in visits:
@@ -644,12 +644,12 @@ class Batch:
 
     @property
     def answer(self) -> str:
-        """Which of several rows of a subject in one step is answered: "last" or "first"."""
+        """The row that is answered if a subject has several in one step: "last" or "first"."""
         assert self.setting.answer is not None
         return self.setting.answer
 
     def _may_ask(self, subject: SubjectState, t: IntArray) -> BoolArray:
-        """Which steps (n,) of a subject the schedule lets be asked."""
+        """A mask (n,) of a subject's steps: True where the schedule may ask."""
         schedule = schedule_of(self.setting, subject.origin, self.ledger, subject.name)
         return np.ones(len(t), dtype=np.bool_) if schedule is None else schedule.may_ask(t)
 
@@ -942,7 +942,7 @@ def release_many(
 def _checked_output(
     batch: Batch, output: PathLike | None, model_people: str | None, resume: bool, rows: Trajectories
 ) -> Whom:
-    """Whom a statement will say that the model was fitted on, and that a released file can be written.
+    """Check that a released file can be written; return the people of the model as the statement names them.
 
     Raises InvalidInput, before anything is drawn.
     """
@@ -964,7 +964,7 @@ def _checked_output(
 
 
 def _people(rows: Releases) -> tuple[int, int]:
-    """How many people rows are of, and how many of them have no answer."""
+    """The number of people in the rows, and the number of them without an answer."""
     people = set(rows.users)
     if rows.asked.all():
         return len(people), 0
@@ -973,9 +973,9 @@ def _people(rows: Releases) -> tuple[int, int]:
 
 
 def unanswered_words(people: int, without: int, called: str = "people") -> str | None:
-    """That a schedule asked ``without`` of so many people, who are ``called`` so, at none of their rows.
+    """The message that ``without`` of so many people, named ``called``, have no answer under the schedule.
 
-    None where all have an answer.
+    None if all have an answer.
 
     >>> unanswered_words(3, 2)
     '2 of 3 people have no answer: none of their rows lies at a step that the schedule asks'

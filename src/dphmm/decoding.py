@@ -198,7 +198,7 @@ def own_places_of(
     beside: Sequence[tuple[ReleasedRows, Subjects]] = (),
     believe: MarkovModel | None = None,
 ) -> OwnPlaces | None:
-    """How the people of a release visit places of their own, told by answers that are left out; None for not at all.
+    """The parameters of own places that best predict left-out answers of these people; None if none do.
 
     Raises as `smooth` does.
     """
@@ -219,7 +219,7 @@ class OtherRows:
         self._queries = [(rows, dict(rows.by_user()), Smoothers(subjects)) for rows, subjects in beside]
 
     def of(self, user: str) -> list[tuple[Smoother, AnswerHistory]]:
-        """What was published about a user under each of the queries that know it."""
+        """The smoother and the published answers about a user, for each query that knows the user."""
         return [
             (smoothers.of(user), published_of(rows, user, own[user], smoothers.of(user).model))
             for rows, own, smoothers in self._queries
@@ -244,7 +244,7 @@ def event_odds(
     step_choices: StepChoices | None = None,
     **choices: Unpack[ReleaseChoices],
 ) -> list[EventOdds]:
-    """How the published answers changed the odds of "in one of these states at some step from first to last".
+    """The change of the odds, by the published answers, of "in one of these states at some step from first to last".
 
     Parameters
     ----------

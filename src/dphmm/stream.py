@@ -130,12 +130,12 @@ class Stream:
 
     @property
     def binned(self) -> bool:
-        """Whether lines wait for their time bin to close."""
+        """True if lines wait until their time bin closes."""
         return self.batch.setting.model.step is not None and self.batch.answer == "last"
 
     @property
     def held(self) -> int:
-        """How many users have a line in the open bin that is not answered yet."""
+        """The number of users with an unanswered line in the open bin."""
         return len(self._held)
 
     def _hold(self, line: Line) -> None:
@@ -256,9 +256,9 @@ class Stream:
 
 
 class StreamStatement:
-    """What a stream has answered, for its privacy statement: every release once, and the hash of the lines.
+    """The answers of a stream for its privacy statement: every release once, and the hash of the lines.
 
-    A statement is written when a stream ends, however it ends: what was answered before was published.
+    The statement is written however the stream ends: its answers are published by then.
     """
 
     def __init__(self, batch: Batch) -> None:

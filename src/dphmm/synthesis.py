@@ -142,11 +142,11 @@ def _where(model: MarkovModel, paths: Any, generator: np.random.Generator) -> di
 
 
 def weighted(model: MarkovModel, like: Mapping[int, FloatArray], steps: int) -> dict[int, FloatArray]:
-    """How likely each state (N,) of a step makes the totals of that step and later ones, for `simulated.walks`.
+    """The likelihood, given each state (N,) of a step, of the totals from that step on, for `simulated.walks`.
 
-    Of a model with secrets totals are of these.
+    If the model has secrets, totals are over its secrets.
 
-    Raises InvalidInput for totals that are none, of steps that there are not, and that no path of the model can keep.
+    Raises InvalidInput for invalid totals, for steps out of range, and for totals that no path of the model can keep.
     """
     shares = {step: _share(totals, step, model.n_secrets, steps) for step, totals in like.items()}
     if not shares:
@@ -178,7 +178,7 @@ def weighted(model: MarkovModel, like: Mapping[int, FloatArray], steps: int) -> 
 
 
 def _ahead(model: MarkovModel, moves: Moves, weights: Mapping[int, FloatArray], last: int) -> dict[int, FloatArray]:
-    """How likely each state (N,) of a step makes what is known of it and of later ones; 0 is the step before 1."""
+    """The likelihood, given each state (N,) of a step, of the known weights from it on; 0 is the step before 1."""
     found, known = {}, np.ones(model.n_states)
     for t in range(last, 0, -1):
         known = known * model.lifted(weights[t]) if t in weights else known

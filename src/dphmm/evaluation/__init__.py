@@ -1,11 +1,11 @@
-"""What releases are tried on, and what they are worth.
+"""Simulated people, measures of releases, and figures of tables and policies.
 
 - simulated people, nobody's data: `City`, `simulate_city`
 - measures, with bootstrap intervals over subjects: `error`, `error_km`, `of_distances`, `nearest_places_error`,
   `density_error`, `flow_error`, `visit_length_error`, `gyration_error`; `visit_lengths`, `radius_of_gyration`;
   `bootstrap_mean`
-- what a policy protects, at which error: `protection_facts`
-- what a table looks like before it is released: `check_table`, which gives a `TableCheck`
+- the protection of a policy, and its error: `protection_facts`
+- figures of a table before its release: `check_table`, which gives a `TableCheck`
 - people invented by a model, to share in place of real ones: `synthesize`
 
 Names are loaded when first used. The papers' experiments are no part of the package: docs/experiments.md.

@@ -117,7 +117,7 @@ def _trajectories(grid: Grid, paths: list[FloatArray], first: int, moments: np.n
 
 @dataclass(frozen=True, eq=False)
 class _Resident:
-    """Where one person lives, works and goes out (metres), and how fast they travel (m/s)."""
+    """The home, workplace and evening place of one person (metres), and their speed of travel (m/s)."""
 
     home: FloatArray
     work: FloatArray
@@ -182,7 +182,7 @@ def _place(chance: np.random.Generator, quarters: dict[str, tuple[float, float, 
 
 
 def _midstream(north: float) -> float:
-    """Where the middle of the river is, metres east."""
+    """The middle of the river so many metres north, in metres east."""
     return float(3150.0 + 450.0 * np.sin(2.0 * np.pi * (north / _SIDE) + 0.7))
 
 

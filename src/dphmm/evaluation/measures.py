@@ -1,14 +1,14 @@
-"""What a release is worth: how far what was published is from the truth, for one step and for all people together.
+"""The error of a release against the truth, for one step and for all people together.
 
 - errors of places: both means are in use. Eq. (3) of the DPHMM paper and Eq. (2) of the location-sets paper are root
   mean squares, Section 8 of the former plots means of the norm (errata 17).
-- nearest places: what a service answers that is asked for the nearest places, and told a published place instead of the
+- nearest places: the answer of a service for nearest places that gets a published place instead of the
   true one (location sets, CCS 2015, Section 2.4)
-- densities and flows: how many people are where, and how many go from where to where. Errors are total variation
+- densities and flows: the number of people at each place, and between every two places. Errors are total variation
   distances between two distributions: from 0 (the same) to 1 (nothing in common).
-- mobility: how long people stay, and how far they get about
+- mobility: the lengths of stays, and the radius of gyration
 
-Every measure has a 95 % bootstrap interval over subjects. What is compared is checked, and never echoed.
+Every measure has a 95 % bootstrap interval over subjects. Inputs are checked, and never echoed.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _places(lat: ArrayLike, lon: ArrayLike, field: str) -> FloatArray:
 
 
 class PrecisionRecall(NamedTuple):
-    """Of the places returned, how many are wanted; of the places wanted, how many are returned."""
+    """The share of returned places that are wanted, and the share of wanted places that are returned."""
 
     precision: Interval
     recall: Interval
@@ -169,7 +169,7 @@ def nearest(asked: FloatArray, places: FloatArray, k: int) -> IntArray:
 
 
 def hits(wanted: IntArray, found: IntArray) -> FloatArray:
-    """How many of the wanted places (n, k) are among those found (n, j), row by row."""
+    """The number of wanted places (n, k) among those found (n, j), row by row."""
     low, high = np.sort(wanted, axis=1), np.sort(found, axis=1)
     shift = 1 + max(int(low.max()), int(high.max()))
     rows = np.arange(len(low))[:, None] * shift
@@ -241,7 +241,7 @@ def flow_error(
 
 
 def follows(who: Subjects, order: IntArray, steps: ArrayLike | None) -> BoolArray:
-    """Whether each ordered row but the first (n - 1,) is of the subject of the one before it, one step later."""
+    """True where an ordered row but the first (n - 1,) is one step after the row before it, of the same subject."""
     owner = who.number[order]
     same: BoolArray = owner[1:] == owner[:-1]
     if steps is None:
@@ -277,7 +277,7 @@ def _variation(true: sparse.csr_array, given: sparse.csr_array) -> Interval:
 
 
 def visit_lengths(visited: ArrayLike, subjects: ArrayLike, steps: ArrayLike | None = None) -> tuple[IntArray, IntArray]:
-    """How many rows each visit lasts: a run of one state of one subject, rows one step apart where ``steps`` are given.
+    """The lengths of visits in rows: runs of one state of one subject, one step apart if ``steps`` are given.
 
     ``visited`` are state numbers (n,), the rows of a subject in order of time. Returns lengths (v,) and the number of
     each visit's subject, in order of first appearance.

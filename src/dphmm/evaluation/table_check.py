@@ -103,7 +103,7 @@ class TableCheck:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the column of the person may be another one."""
+        """True if the column of the person may be the wrong one."""
         many = self.rows >= _MANY * self.people > _MANY
         return (self.most_rows == 1 < self.people) or many or bool(self.other_people)
 

@@ -61,7 +61,7 @@ class TableLaw:
         return hashlib.sha256(repr(told).encode()).hexdigest()
 
     def numbers(self, y: IntArray) -> IntArray:
-        """Which of ``points`` each of lattice points (m, d) is; -1 for none of them."""
+        """The index in ``points`` of each lattice point (m, d); -1 for a point that is not among them."""
         codes, known = np.zeros(len(y), dtype=np.int64), np.ones(len(y), dtype=np.bool_)
         for (values, pairs), axis in zip(self._ranks, np.asarray(y).T, strict=True):
             place, there = _found(values, axis)
@@ -118,13 +118,13 @@ class TableLaw:
 
     @cached_property
     def losses_above(self) -> FloatArray:
-        """What every two rows (n, n) lose, in floats that are not below it."""
+        """An upper bound (n, n), in floats, on the loss between every two rows."""
         spread = np.array([np.abs(self.logs - row).max(axis=1) for row in self.logs]) + _LOGS_WITHIN
         np.fill_diagonal(spread, 0.0)
         return spread
 
     def within(self, epsilon: Fraction) -> NDArray[np.bool_]:
-        """Which two rows (n, n) lose at most ε: as floats say where they can, elsewhere by the integers."""
+        """True where two rows (n, n) lose at most ε: decided by floats where they can, elsewhere by the integers."""
         losses, limit = self.losses_above - _LOGS_WITHIN, float(epsilon)
         found = np.asarray(losses <= limit)
         ratio, digits = falling_ratio(epsilon)
@@ -161,7 +161,7 @@ def log_above(ratio: Fraction) -> Fraction:
 
 
 def _found(values: IntArray, wanted: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Where (m,) numbers stand among sorted ones, and which of them stand there."""
+    """The positions (m,) of numbers among sorted ones, and a mask of the numbers that are there."""
     place = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
     return place, np.asarray(values[place] == wanted)
 
@@ -188,7 +188,7 @@ def falling_ratio(epsilon: Fraction) -> tuple[int, int]:
 
 
 def margin_of(epsilon: Fraction) -> float:
-    """How much less than ε to solve a program for: half of it is for the solver, half for rounding."""
+    """The margin below ε for which a program is solved: half of it for the solver, half for rounding."""
     return max(_MARGIN * float(epsilon), _LEAST_MARGIN)
 
 
@@ -341,7 +341,7 @@ class AnswerTable(AnswerMechanism):
 
     @property
     def of_labels(self) -> bool:
-        """Whether the answers are names."""
+        """True if the answers are names."""
         return self._of_labels
 
     @property
@@ -380,7 +380,7 @@ class AnswerTable(AnswerMechanism):
         return 0.0
 
     def answer(self, images: IntArray, bits: Bits | None = None) -> IntArray:
-        """What is named (m, d) for lattice answers (m, d). Raises InvalidInput for one that the table does not have."""
+        """Draw the named answers (m, d) for lattice answers (m, d). Raises InvalidInput for answers without a row."""
         return np.asarray(self._law.points[self._sampler.draw(self._rows(images), default_bits(bits))])
 
     def log_likelihood_lattice(self, z: IntArray, images: IntArray) -> FloatArray:
@@ -430,7 +430,7 @@ class AnswerTable(AnswerMechanism):
 
     @cached_property
     def _losses(self) -> FloatArray:
-        """What every two answers (n, n) lose, rounded up."""
+        """The loss between every two answers (n, n), rounded up."""
         found = self._law.losses_above
         a, b = self.edges.T
         most = np.minimum(found[a, b], float_above(self.epsilon))
@@ -471,11 +471,11 @@ def answers_and_edges(
 
 @dataclass(frozen=True)
 class Making:
-    """What is known of how a table was made. None of it has a part in the promise.
+    """The loss, cost, bound and method that a table was made with. None of it has a part in the promise.
 
-    ``loss``: "squared", "distance", "label", or "custom" where the costs came from a file. ``cost``: the mean cost of
-    what the table names, under the prior, from its whole numbers. ``bound``: what no mechanism that keeps ε on the
-    table's edges is below, followed by any choice of an answer; 0 where nothing is known. ``method``: "program",
+    ``loss``: "squared", "distance", "label", or "custom" if the costs came from a file. ``cost``: the mean cost of the
+    table's answers under the prior, from its whole numbers. ``bound``: a lower bound on that cost for every mechanism
+    that keeps ε on the table's edges, followed by any choice of an answer; 0 if unknown. ``method``: "program",
     "columns", or "truth" for large ε.
     """
 
@@ -569,7 +569,7 @@ class MadeTable(AnswerTable):
 
     @property
     def reference(self) -> str:
-        """How a release names the table: in options, ledgers and statements."""
+        """The name of the table in options, ledgers and statements."""
         return f"{PREFIX}:{self._digest}"
 
     @property
@@ -579,12 +579,12 @@ class MadeTable(AnswerTable):
 
     @property
     def prior(self) -> FloatArray:
-        """How likely each answer (n,) was taken to be when errors were told."""
+        """The probability (n,) of each answer under which errors are computed."""
         return self._prior
 
     @property
     def making(self) -> Making | None:
-        """How it was made; None where that is not known."""
+        """The figures of its making; None if unknown."""
         return self._making
 
     @classmethod
@@ -637,7 +637,7 @@ def make_known(table: MadeTable) -> str:
 
 
 def is_reference(mechanism: str) -> bool:
-    """Whether a mechanism's name is that of a made table."""
+    """True if a mechanism's name is that of a made table."""
     return mechanism.startswith(f"{PREFIX}:")
 
 

@@ -27,9 +27,9 @@ from dphmm.types import Bits, BoolArray, Exact, FloatArray, FloatLaw, IntArray, 
 
 
 class Words(NamedTuple):
-    """What statements say of releases by one kind of mechanism.
+    """The sentences of statements about releases by one kind of mechanism.
 
-    ``noise``: which law answers each state. ``not_protected``: what is told besides.
+    ``noise``: the law that answers each state. ``not_protected``: further facts that answers tell.
     """
 
     noise: str = (
@@ -78,7 +78,7 @@ class LatticeMechanism(ABC):
         """The largest log-ratio between two answers that differ by v (d,), over everything that can come out."""
 
     def describe(self) -> dict[str, str]:
-        """What tells this mechanism from another on the same hull."""
+        """The facts that tell this mechanism from another on the same hull."""
         return {"name": self.name, "epsilon": str(self.epsilon)}
 
     def __repr__(self) -> str:
@@ -92,12 +92,12 @@ class LatticeMechanism(ABC):
 
     @abstractmethod
     def answer(self, images: IntArray, bits: Bits | None = None) -> IntArray:
-        """What is published (m, d) for lattice answers (m, d), each by itself."""
+        """The published answers (m, d) for lattice answers (m, d), each drawn by itself."""
 
     def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
-        """What is published for one answer (d,) or for each row (m, d), in answer units; made in lattice integers.
+        """The published answer for one answer (d,) or for each row (m, d), in answer units; drawn in lattice integers.
 
-        ``bits``: None for secure ones. Raises InvalidInput for answers that are not on the lattice.
+        ``bits``: None for secure bits. Raises InvalidInput for answers that are not on the lattice.
         """
         table, one = rows(answer, self.frame.dimension, "answer")
         z = self.frame.to_answers(self.answer(self.frame.to_lattice(table), bits))
@@ -128,7 +128,7 @@ class LatticeMechanism(ABC):
 
     @abstractmethod
     def possible(self, z: IntArray, images: IntArray) -> BoolArray:
-        """Which of the lattice answers (N, d) the lattice point z (d,) does not exclude, decided in integers."""
+        """True where the lattice point z (d,) does not exclude a lattice answer (N, d), decided in integers."""
 
     @abstractmethod
     def degrees(self, image: IntArray, targets: IntArray, among: IntArray) -> IntArray:
@@ -157,7 +157,7 @@ class NoiseMechanism(LatticeMechanism):
 
     @property
     def frame(self) -> Lattice:
-        """That of the hull."""
+        """The lattice of the hull."""
         return self._hull.frame
 
     @property
@@ -170,7 +170,7 @@ class NoiseMechanism(LatticeMechanism):
         return self.loss_of_norm(largest_norm(self.hull, points))
 
     def possible(self, z: IntArray, images: IntArray) -> BoolArray:
-        """Which of the lattice answers (N, d) lie on the line or plane of z."""
+        """True where lattice answers (N, d) lie on the line or plane of z."""
         if not len(self.hull.equations):
             return np.ones(len(images), dtype=np.bool_)
         return np.asarray(~np.any(((z - images) @ self.hull.equations.T) != 0, axis=1))

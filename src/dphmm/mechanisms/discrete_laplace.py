@@ -112,7 +112,7 @@ def _largest_l1(K: SensitivityHull, weights: tuple[int, ...]) -> int:
 
 
 def _is_cross_polytope(K: SensitivityHull) -> bool:
-    """Whether the facets are ±a_1 v_1 ±a_2 v_2 .. <= b, with every choice of signs once."""
+    """True if the facets are ±a_1 v_1 ±a_2 v_2 .. <= b, with every choice of signs once."""
     d, normals = K.dimension, K.normals
     if K.rank < d or len(normals) != 2 ** (d - 1) or not (K.basis == np.eye(d, dtype=np.int64)).all():
         return False

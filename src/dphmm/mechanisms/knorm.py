@@ -88,12 +88,12 @@ class Breakpoints:
 
     @cached_property
     def knorm(self) -> LawSums:
-        """Of the law exp(-ε·N)."""
+        """The sums of the law exp(-ε·N)."""
         mass, size = _kernels.lattice.graded_sums(self.parts, self.masses, self.sizes, float(self.epsilon))
         return LawSums(size / mass, math.log(mass))
 
     def staircase(self, offset: Fraction) -> LawSums:
-        """Of the staircase at any offset: that of the last breakpoint up to it."""
+        """The sums of the staircase at any offset: those of the last breakpoint up to it."""
         return self._staircase_at(bisect_right(range(len(self.parts)), offset, key=self.fraction) - 1)
 
     def best_staircase(self) -> tuple[Fraction, LawSums]:
@@ -166,7 +166,7 @@ def _half_widths(radius: int, body: LatticeBody) -> list[int]:
 
 
 def _may_be_few(radius: int, hull: SensitivityHull, body: LatticeBody) -> bool:
-    """Whether volume and rows of radius·body leave it possible that its points are no more than may be looked at."""
+    """True if volume and rows of radius·body leave it possible that its points are few enough to be looked at."""
     if float(hull.span_volume) * radius**body.rank > 2 * _most(body):
         return False
     return math.prod(2.0 * h + 1.0 for h in _half_widths(radius, body)[:-1]) <= _most(body)
@@ -209,7 +209,7 @@ class Continuous:
         return LawSums(self.size * square, self.log_volume + mass)
 
     def best_staircase(self) -> tuple[Fraction, LawSums]:
-        """Of evenly spaced offsets the first that errs least, up to rounding, and its sums."""
+        """The first of evenly spaced offsets with the least error, up to rounding, and its sums."""
         offset = _best_offset(self.rank, float(self.epsilon))
         return offset, self.staircase(offset)
 
@@ -368,7 +368,7 @@ class DiscreteKNorm(BodyMechanism):
 
 @lru_cache(maxsize=64)
 def falling_steps(rate: float) -> tuple[int, float, FloatArray]:
-    """How the likelihood of a staircase falls step by step: the kind, the rate, and the table where it is short."""
+    """The likelihood of a staircase step by step: the kind, the rate, and the table if it is short."""
     if _NOTHING / rate > _LONGEST_TABLE:
         return _kernels.lattice.STEPS, rate, _NO_TABLE
     # exp(-rate·i) for i = 0, 1, .. until it is next to nothing, and 0 for all later ones.
@@ -386,7 +386,7 @@ def lattice_body(hull: SensitivityHull) -> LatticeBody:
 
 
 def fits_int64(v: IntArray, rows_: IntArray) -> bool:
-    """Whether every partial sum of v·row stays within 64 bits."""
+    """True if every partial sum of v·row stays within 64 bits."""
     if v.dtype == object or v.size == 0 or rows_.size == 0:
         return v.dtype != object
     return float(np.abs(v.astype(np.float64)).max()) * float(np.abs(rows_).sum(axis=1).max()) < _INT64_ROOM

@@ -123,7 +123,7 @@ def require_checkable(n: int, edges: int) -> None:
 
 
 def has_room(n: int, edges: int, symmetries: Callable[[], int]) -> bool:
-    """Whether the program of n answers and so many edges is small enough, by symmetry if need be."""
+    """True if the program of n answers and so many edges is small enough, by symmetry if need be."""
     size = max(Fraction(2 * n * edges, MOST_ROWS), Fraction(n * n, MOST_UNKNOWNS))
     return size <= 1 or size <= symmetries()
 
@@ -300,7 +300,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Round:
-    """How far a solution has come: its mean cost, what is proved of all mechanisms, columns, and seconds so far."""
+    """The progress of a solution: its mean cost, the bound on all mechanisms, columns, and seconds so far."""
 
     number: int
     value: float
@@ -386,7 +386,7 @@ class _Search:
         return np.where(ways < self._n, np.exp(-self._epsilon * ways), 0.0)
 
     def _cost(self, columns: FloatArray) -> FloatArray:
-        """What columns (k, n) cost with the best answer for each."""
+        """The cost of columns (k, n), each with its best answer."""
         return np.asarray((columns @ self._prices).min(axis=1))
 
     def _mixed(self) -> _Mixture:
@@ -496,7 +496,7 @@ class _Window:
 
     @cached_property
     def _rows(self) -> Any:
-        """What multipliers of edges (k,) and of single answers (m,) add up to for each answer (m, k + m)."""
+        """The matrix (m, k + m) that adds up multipliers of edges (k,) and of single answers (m,) for each answer."""
         from scipy import sparse
 
         m, k = len(self.states), len(self.edges)
@@ -507,9 +507,9 @@ class _Window:
         return sparse.hstack([edges, -sparse.identity(m)]).tocsr()
 
     def priced(self, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What must be taken off the multipliers (m,) so that no column of the window costs less than nothing.
+        """A reduction (m,) of the multipliers after which no column of the window costs less than zero.
 
-        And a column (m,) that costs least of those below 1. ``costs`` (n,): prices less multipliers, none of them
+        Also the cheapest column (m,) of those below 1. ``costs`` (n,): prices less multipliers, none of them
         negative outside.
         """
         from scipy.optimize import linprog

@@ -68,7 +68,7 @@ _COLUMNS = ("origin", "destination", "count")
 
 
 def _reach(scale: float, counts: int) -> int:
-    """How far discrete Laplace noise reaches anywhere among so many counts, but once in ten times (a union bound)."""
+    """The largest discrete Laplace noise among so many counts, exceeded at most once in ten times (a union bound)."""
     # The chance to be beyond is 2 q^(reach + 1) / (1 + q).
     q = math.exp(-1 / scale)
     return max(0, math.ceil(scale * math.log(2 * counts * _ONCE_IN / (1 + q))) - 1)

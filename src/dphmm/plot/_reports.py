@@ -62,14 +62,14 @@ def day(release: ReleaseReport) -> Figure:
 
 
 def error(release: ReleaseReport) -> Figure:
-    """How far off a reader is over the day: expected from public data, and measured where the report has the truth."""
+    """The reader's error over the day: expected from public data, and measured if the report has the truth."""
     report = _of(release)
     why = report.prospects.missing or "a report of one row"
     return _drawn(report, figures.error(report), why, "one whose figures are known")
 
 
 def nights(plan: SchedulePlan | ReleaseReport) -> Figure:
-    """How far off a reader is of who stays at one place, by number of days or other blocks."""
+    """The reader's error about people who stay at one place, by number of days or other blocks."""
     report = plan if isinstance(plan, ReleaseReport) else None
     stays = _plan(plan).stays if report is None else report.prospects.stays
     if stays is not None and not stays.found:

@@ -63,7 +63,7 @@ class Figure:
 
 
 def can_draw() -> bool:
-    """Whether matplotlib is there: pip install 'dphmm[plot]'."""
+    """True if matplotlib is installed: pip install 'dphmm[plot]'."""
     return find_spec("matplotlib") is not None
 
 

@@ -260,7 +260,7 @@ class LatticeSampler:
 
 
 def staircase_stride(epsilon: Fraction) -> int:
-    """How many steps of a staircase one level of its proposals has."""
+    """The number of staircase steps in one level of its proposals."""
     stride = 1
     while epsilon * stride <= _FINEST_RATE:
         stride *= 2
@@ -268,7 +268,7 @@ def staircase_stride(epsilon: Fraction) -> int:
 
 
 def knorm_height(epsilon: Fraction) -> Fraction:
-    """How high a level of the proposals of K-norm noise is: a power of two."""
+    """The height of a level of the proposals of K-norm noise: a power of two."""
     height = Fraction(1)
     while epsilon * height <= _FINEST_RATE:
         height *= 2
@@ -358,7 +358,7 @@ class DiscreteGaussian:
         return np.concatenate(parts)
 
     def _kept(self, proposed: IntArray, bits: Bits) -> BoolArray:
-        """Which proposals are kept: one word each, and more from after them where one leaves it open."""
+        """A mask of the proposals that are kept: one word decides each, and later words where one leaves it open."""
         words = bits.uint64(len(proposed))
         kept, open_ = self._certain(words, proposed)
         reader = WordReader(bits)

@@ -118,7 +118,7 @@ def _key_of(seed: int | bytes, label: bytes) -> bytes:
 
 
 class _StreamBits:
-    """What all bits of the package have in common."""
+    """The base of all bits of the package: they are neither pickled nor copied."""
 
     __slots__ = ()
 
@@ -202,7 +202,7 @@ class _Source:
         self._parts = {name: part for name, part in vars(kind).items() if hasattr(part, "__get__")}
 
     def counts(self, bits: Any) -> bool:
-        """Whether an object of exactly this class is secure; none is while a method of the class is replaced."""
+        """True if an object of exactly this class is secure; False while a method of the class is replaced."""
         now = vars(self.kind)
         as_written = all(now.get(name) is part for name, part in self._parts.items())
         return as_written and self.kind.__getattribute__ is object.__getattribute__ and self._counts(bits)
@@ -213,7 +213,7 @@ _SOURCES = [_Source(SystemBits, lambda bits: True)]
 
 
 def is_secure(bits: Bits) -> bool:
-    """Whether these are the package's own system bits, or keyed bits of a new job key, as they were written.
+    """True if these are the package's own system bits, or keyed bits of a new job key, as they were written.
 
     Nothing that an object says of itself counts: not an attribute, not a class derived from these, not one of these
     with a method replaced. Whatever else makes the words, a release with them promises nothing.
@@ -258,7 +258,7 @@ _Held = TypeVar("_Held")
 
 
 class _Beside(Generic[_Held]):
-    """What is kept beside objects, by their identity: no object can change it, or pass for another that it equals."""
+    """Values beside objects, by the identity of each: no object can change its value, or pass for an equal one."""
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[weakref.ref[Any], _Held]] = {}
@@ -294,7 +294,7 @@ class _Secret:
 
 
 class _Drawing:
-    """What keyed bits serve, under which key, and in which process."""
+    """The key, the process and the words of keyed bits."""
 
     def __init__(self, secret: _Secret, context: bytes) -> None:
         self.secret, self.process = secret, os.getpid()
@@ -335,7 +335,7 @@ class JobKey:
 
     @property
     def is_replayed(self) -> bool:
-        """Whether a seed gave this key, here or in the process that pickled it."""
+        """True if a seed gave this key, here or in the process that pickled it."""
         return _secret_of(self).replayed
 
     def bits(self, context: bytes) -> KeyedBits:

@@ -27,7 +27,7 @@ def identity(k: int) -> Matrix:
 
 
 def reduced_plane(normals: IntArray, vertices: IntArray) -> tuple[IntArray, Matrix, list[int]] | None:
-    """Of a planar body with its corners: the normals (m, 2) in reduced coordinates x = R·y, R⁻¹, the largest |x_i|.
+    """For a planar body with its corners: the normals (m, 2) in reduced coordinates x = R·y, R⁻¹, the largest |x_i|.
 
     None for other bodies, and for corners outside ±2**28.
     """

@@ -83,7 +83,7 @@ class LazyUniform:
             self.extend()
 
     def below_exp(self, x: Fraction) -> bool:
-        """Whether U < exp(-x): True with probability exactly exp(-x), for rational x >= 0."""
+        """True if U < exp(-x), which has probability exactly exp(-x), for rational x >= 0."""
         while True:
             low, high = exp_bracket(x, self.digits + GUARD_BITS)
             if (self.prefix + 1) << GUARD_BITS <= low:

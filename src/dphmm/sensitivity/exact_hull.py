@@ -511,7 +511,7 @@ def second_moment(body: Body) -> Moments:
 
 
 def planar_sums(body: Body) -> tuple[tuple[int, int, int], int] | None:
-    """Of a planar body: sum w·(a aᵀ + b bᵀ + t tᵀ) as xx, xy, yy, and sum w = twice its area; None beyond 64 bits."""
+    """For a planar body: sum w·(a aᵀ + b bᵀ + t tᵀ) as xx, xy, yy, and sum w = twice its area; None beyond 64 bits."""
     if body.vertices is None or body.vertices.dtype != np.int64:
         return None
     weight, xx, xy, yy = _kernels.points.fan_sums(body.vertices, PLANAR_SPAN)

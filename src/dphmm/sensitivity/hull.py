@@ -96,7 +96,7 @@ class SensitivityHull:
 
     @property
     def exact(self) -> bool:
-        """Whether the body is the convex hull itself rather than a certified body around it (d >= 3 only)."""
+        """True if the body is the convex hull itself, not a certified body around it (d >= 3 only)."""
         return self.body.exact
 
     def norm_fraction(self, v: ArrayLike) -> Loss:
@@ -117,7 +117,7 @@ class SensitivityHull:
         return float(norms) if norms.ndim == 0 else norms
 
     def contains(self, v: ArrayLike) -> Any:
-        """Whether differences (..., d) in answer units lie in K: exactly for lattice vectors, else by the norm."""
+        """True where differences (..., d) in answer units lie in K: exact for lattice vectors, else by the norm."""
         differences = self._differences(v)
         rows = differences.reshape(-1, self.dimension)
         steps = self.frame.steps(rows)
@@ -127,7 +127,7 @@ class SensitivityHull:
         return bool(inside[0]) if differences.ndim == 1 else inside.reshape(differences.shape[:-1])
 
     def contains_lattice(self, v: IntArray) -> BoolArray:
-        """Which lattice vectors (n, d) lie in K, exactly."""
+        """True where lattice vectors (n, d) lie in K, exactly."""
         inside = np.ones(len(v), dtype=np.bool_)
         for equation in self.equations:
             inside &= dot(v, equation) == 0
@@ -137,7 +137,7 @@ class SensitivityHull:
         return inside
 
     def certify(self, differences: ArrayLike) -> bool:
-        """Whether every difference (m, d), in answer units, lies in K: a check independent of how K was built."""
+        """True if every difference (m, d), in answer units, lies in K: a check independent of the construction of K."""
         given = self._differences(differences).reshape(-1, self.dimension)
         return bool(np.all(self.contains(given))) if len(given) else True
 
@@ -247,7 +247,7 @@ def digest_of(pitch: FloatArray, basis: IntArray, coordinates: IntArray, normals
 
 
 def written_span(pitch: FloatArray, basis: IntArray, coordinates: IntArray, facets: int) -> bytes:
-    """What the digest of a hull is made of before its normals and offsets: sizes, units, and its span."""
+    """The first bytes of a hull's digest, before its normals and offsets: sizes, units and span."""
     sizes = f"{basis.shape[0]},{basis.shape[1]},{facets}".encode()
     return b"".join((sizes, _bytes(pitch), _written(basis), _written(coordinates)))
 

@@ -98,7 +98,7 @@ PROTECTIONS = (AUTO, MERGE, *METHODS)
 def degree_of_protection(
     hull: SensitivityHull, answers: StateSpace | ArrayLike, constraint: States | Constraint = None
 ) -> IntArray:
-    """How many possible states each state hides among (Def. 5.2): |{s_j in C : f(s_j) - f(s_i) in K}|.
+    """The number of possible states that each state hides among (Def. 5.2): |{s_j in C : f(s_j) - f(s_i) in K}|.
 
     Counts the state itself and states with equal answers. Under a Constraint with a surrogate map, states of the
     support count where their surrogate is. Shape (|C|,), in order of state number; 1 means exposed.
@@ -197,7 +197,7 @@ def protect(
 
 @dataclass(frozen=True)
 class _Joining:
-    """What choosing a partner may look at: all of it public."""
+    """The inputs to the choice of a partner, all of them public."""
 
     policy: PolicyGraph
     lattice: IntArray

@@ -18,7 +18,7 @@ _AS_STATE = 1.1
 
 
 def finds_state(error: float, known: float) -> bool:
-    """Whether a reader is as near as somebody who knows the state; ``known`` is 0 where states are no places."""
+    """True if a reader is as near as somebody who knows the state; ``known`` is 0 if states are no places."""
     return known > 0 and error <= _AS_STATE * known
 
 

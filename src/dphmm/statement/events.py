@@ -1,4 +1,4 @@
-"""What a release tells of cases of an event log beside its answers: their names, their times, and their lengths.
+"""The facts of cases of an event log that a release tells beside its answers: names, times and lengths.
 
 Proof: docs/proofs/lengths.md.
 """
@@ -77,7 +77,7 @@ the model leaves it, or a label, impossible at some step: what answers tell of a
 
 
 def hides_lengths(model: MarkovModel, policy: PolicyGraph, space: StateSpace, length: int) -> bool:
-    """Whether two sequences of one length that differ in where `END` begins are neighbouring paths, after any answers.
+    """True if any two sequences of one length that differ in the start of `END` are neighbours, after any answers.
 
     `END` is joined to every label, and at each step from the second on it and every label are possible: under a policy
     that joins every two states because some moves lead there, under others because one move leads from each label to

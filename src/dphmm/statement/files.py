@@ -72,7 +72,7 @@ def copy_release(released: PathLike, output: PathLike) -> int:
 
 
 def changed_words(statement: ReleaseStatement, path: PathLike, file: PathLike, sha256: str) -> str | None:
-    """That a file with this SHA-256 is not the one that its statement, at a path, is about; None where it is."""
+    """The sentence that a file was changed since its statement, at a path, was written; None if its SHA-256 fits."""
     if statement.file and statement.file.sha256 == sha256:
         return None
     return f"{Path(file).name} was changed since {Path(path).name} was written"
@@ -117,13 +117,13 @@ def read_statement(file: PathLike) -> ReleaseStatement:
 
 
 def statement_path(release: PathLike) -> Path:
-    """Where the statement of a released file lies: released.parquet.privacy.json."""
+    """The path of the statement of a released file: released.parquet.privacy.json."""
     file = Path(release)
     return file.with_name(f"{file.name}.privacy.json")
 
 
 def _fault(found: Any, error: str) -> str:
-    """What is wrong with the JSON of a statement, from what its types say: a member is missing, or another value."""
+    """The fault in the JSON of a statement, from the error of its types: a missing member, or a wrong value."""
     path = error.partition(" - at `$.")[2].rstrip("`")
     missing = re.match("Object missing required field `(.*?)`", error)
     if missing:

@@ -121,7 +121,7 @@ def replacing_epsilon(event: LearningEvent) -> str:
 
 
 def published_parts(event: LearningEvent) -> list[dict[str, str]]:
-    """What a fit published of the data: each vector of counts, and the noise in it."""
+    """The vectors of counts that a fit published about the data, and the noise in each."""
     return [
         {"name": p.name, "noise": p.noise, "sensitivity": str(p.sensitivity), "scale": str(p.scale)}
         for p in event.parts

@@ -1,4 +1,4 @@
-"""Whom a model was fitted on, seen from the people released, and what follows for their privacy."""
+"""The people that a model was fitted on, relative to those released, and the consequences for their privacy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REASONS = AGAINST | DOUBTS
 
 
 class Whom(NamedTuple):
-    """Whom a model was fitted on, seen from the people released, and how that is known (None: it is not)."""
+    """The people that a model was fitted on, relative to those released, and the evidence (None: unknown)."""
 
     people: str
     known_by: str | None
@@ -57,7 +57,7 @@ class Whom(NamedTuple):
 
     @property
     def known(self) -> str:
-        """How that is known, in words."""
+        """The evidence, in words."""
         if self.known_by == "names":
             return _NAMES[self.people]
         evidence = {"file": "as the two tables are the same file", "model": "as its file says"}
@@ -88,19 +88,19 @@ def reasons(provenance: Mapping[str, Any], whom: Whom, replayable: int = 0) -> l
 
 
 def verdict(found: list[str]) -> Verdict:
-    """Whether released people have the promise, by its reasons: True, False, or "unknown"."""
+    """The verdict on the promise to released people, from its reasons: True, False, or "unknown"."""
     return True if not found else "unknown" if found[0] in DOUBTS else False
 
 
 def made_without_data(provenance: Mapping[str, Any]) -> bool:
-    """Whether a model says that it was made from geometry alone, as by `dphmm.MarkovModel.from_geometry`."""
+    """True if a model's provenance names geometry as its only source, as with `dphmm.MarkovModel.from_geometry`."""
     return provenance.get("method") == GEOMETRY and provenance.get("private") is None and "jump_into" not in provenance
 
 
 def whom_of(provenance: Mapping[str, Any], told: Whom) -> Whom:
-    """Whom a model was fitted on, by what is ``told`` and by what its file says.
+    """The people that a model was fitted on, from the word of the owner (``told``) and from its file.
 
-    Raises InvalidInput where they contradict each other.
+    Raises InvalidInput if they contradict each other.
     """
     if not made_without_data(provenance):
         if told == NOBODY:
@@ -112,13 +112,13 @@ def whom_of(provenance: Mapping[str, Any], told: Whom) -> Whom:
 
 
 def whom(declared: str | None, among: bool | None, same_file: bool = False) -> Whom:
-    """Whom a model was fitted on, from all that is known.
+    """The people that a model was fitted on, from all evidence.
 
-    ``declared``: what the data owner says; None where they say nothing, and "unknown" where they say that names are
-    not to be relied on. ``among``: whether a released user's name is that of somebody the model was fitted on; None
-    where names were not compared. ``same_file``: whether the released table is the one that the model was fitted on.
+    ``declared``: the word of the data owner; None for no word, and "unknown" if names are not to be relied on.
+    ``among``: True if the name of a released user is that of somebody the model was fitted on; None if names were not
+    compared. ``same_file``: True if the model was fitted on the released table.
 
-    Evidence that they are the same outweighs what is declared; that no name is the same does not. Raises InvalidInput
+    Evidence that they are the same outweighs the declaration; the absence of common names does not. Raises InvalidInput
     for another word.
     """
     if declared is not None:

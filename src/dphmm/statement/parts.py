@@ -159,7 +159,7 @@ def schema(kind: type[Part], rules: Sequence[Mapping[str, Any]] = ()) -> dict[st
 
 
 def described(part: type[Part]) -> tuple[str, dict[str, str]]:
-    """What a part is, and a description of each of its members, from its docstring.
+    """The description of a part, and of each of its members, from its docstring.
 
     >>> described(StatedFile)[1]["name"]
     'Its name; a stream has none, and is called -.'

@@ -276,5 +276,5 @@ class QueryStatement(Part, frozen=True, kw_only=True):
 
     @property
     def hides_not(self) -> list[str]:
-        """What the answer does not hide, a sentence each."""
+        """One sentence for each thing that the answer does not hide."""
         return [line for code in self.not_protected for line in rendered(NOT_PROTECTED[code], {"change": self.change})]

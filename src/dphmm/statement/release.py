@@ -166,7 +166,7 @@ class Mechanism(Part, frozen=True, kw_only=True):
 
     @property
     def noise(self) -> str:
-        """Which law answers each state, as a sentence."""
+        """The law that answers each state, as a sentence."""
         return chosen_kind(self.asked).words.noise
 
 
@@ -294,12 +294,12 @@ was fitted on no bound holds, because the model itself can show one person's mov
         )
 
     def origin(self, learned: bool) -> str:
-        """What the model's origin means for the promise; ``learned``: whether a record of its noise is known."""
+        """The consequence of the model's origin for the promise; ``learned``: True if its noise is on record."""
         return self.sentence(learned=learned, known=self.whom.known)
 
     @property
     def whom(self) -> Whom:
-        """Whom it was fitted on, seen from those released, and how that is known."""
+        """The people that it was fitted on, relative to those released, and the evidence."""
         return Whom(self.people, self.people_known_by)
 
 
@@ -555,7 +555,7 @@ class Randomness(Part, frozen=True, kw_only=True):
 
     @property
     def secure(self) -> bool:
-        """Whether all noise was of the operating system's randomness."""
+        """True if all noise came from the operating system's randomness."""
         return self.replayable_rows == 0
 
 
@@ -812,24 +812,24 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
 
     @property
     def known(self) -> str:
-        """How it is known whom the model was fitted on."""
+        """The evidence for the people that the model was fitted on, in words."""
         return self.model.whom.known
 
     @property
     def origin(self) -> str:
-        """What the model's origin means for the promise."""
+        """The consequence of the model's origin for the promise, in words."""
         return self.model.origin(self.learning is not None)
 
     @property
     def on_map(self) -> bool:
-        """Whether answers are places on a map, whether or not a distance between them is known to be covered."""
+        """True if answers are places on a map, with or without a distance that is known to be covered."""
         return bool(self.covered_distance) or self.space.kind in _ON_MAPS
 
     @property
     def reach(self) -> dict[str, Any] | None:
-        """Which states a policy of distance joins: ``between`` what it is, how far ``apart``, and whether ``closed``.
+        """The states that a distance policy joins: ``between`` (their kind), the distance ``apart``, and ``closed``.
 
-        None for policies of another kind, or of single steps, and where states are answered as others. A distance is
+        None for policies of another kind, for policies of single steps, and for merged states. A distance is
         rounded down.
         """
         policy, space = self.policy, self.space
@@ -846,9 +846,9 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
 
     @property
     def joined(self) -> str:
-        """Of which two states a guarantee is: "any two states up to 3 apart", "any two of the 7 labels".
+        """The pairs of states that a guarantee covers: "any two states up to 3 apart", "any two of the 7 labels".
 
-        Of places that a covered distance is known of `CoveredDistance.places` says more.
+        For places with a covered distance, `CoveredDistance.places` says more.
         """
         return self.sentence("joined")
 
@@ -866,7 +866,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
 
     @property
     def unprotected_fit(self) -> bool:
-        """Whether the model was fitted on people whom nothing protects."""
+        """True if the model was fitted on people without protection."""
         fitted = self.model.people in ("others", "same") and self.model.people_known_by != "model"
         return fitted and not (self.learning and self.learning.private)
 
@@ -882,7 +882,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
 
     @property
     def hides_not(self) -> list[str]:
-        """What these releases do not hide, a sentence each."""
+        """One sentence for each thing that these releases do not hide."""
         facts = {
             "policy": "the step's own policy" if "policy" in self.varies else "the policy",
             "mechanism": "\n".join(chosen_kind(self.mechanism.asked).words.not_protected),
@@ -1001,7 +1001,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
 
 
 def _is_exact(told: str) -> bool:
-    """Whether a text is an epsilon, or a sum of some, as it is written."""
+    """True if a text is an epsilon, or a sum of several, in its exact form."""
     try:
         return str(exact_epsilon(written_fraction(told))) == told
     except (ValueError, ZeroDivisionError):
@@ -1019,9 +1019,9 @@ def unprotected(mechanism: str, provenance: Mapping[str, Any], whom: Whom, secre
 
 
 def couples(model: MarkovModel, policy: PolicyGraph, subjects: Subjects | None) -> Verdict:
-    """Whether a model is known to couple along a policy: true, or "unknown".
+    """True if a model is known to couple along a policy, else "unknown".
 
-    It is not proved where steps have edges of their own, and of other beginnings.
+    No proof covers steps with edges of their own, or subjects with other initial laws.
     """
     if subjects is not None and (subjects.initials or set(subjects.setting.varies) - {"epsilon"}):
         return "unknown"

@@ -150,7 +150,7 @@ def off(value: float, unit: str) -> str:
 
 
 def noun_words(noun: str) -> dict[str, str]:
-    """What one is called whom the rows are about, and several of them: "person", or a noun of one word.
+    """The forms of the noun for one and for several subjects of the rows: "person", or a noun of one word.
 
     >>> noun_words("person")["somebody"], noun_words("animal")["somebody"], noun_words("case")["people"]
     ('somebody', 'an animal', 'cases')
@@ -164,7 +164,7 @@ def noun_words(noun: str) -> dict[str, str]:
 
 
 def by_chance(chance: float) -> str:
-    """How far off expected errors may be by chance, as a share of them, in words; "" where that is little."""
+    """The share by which expected errors may be off by chance, in words; "" if it is small."""
     if chance < CHANCE_TOLD:
         return ""
     if chance >= 1:
@@ -183,7 +183,7 @@ def doubt_words(least: int | None) -> str:
 
 
 def right(wrong: float) -> str:
-    """How many of 100 rows are named right where a share is wrong; 0 and 100 where no row is in doubt.
+    """The number of rows in 100 that are named right, for a share of wrong ones; 0 and 100 if no row is in doubt.
 
     >>> right(0.38), right(0.004), right(0.0)
     ('62', 'more than 99', '100')

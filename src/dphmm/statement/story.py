@@ -1,4 +1,4 @@
-"""What is told of a release: the verdict, what it published, what is found, guaranteed, spent, not protected.
+"""The story of a release: verdict, published rows, findings, guarantee, spending, and the limits of protection.
 
 Every figure is public or comes from a plan, never from true states. A guarantee is rounded upwards, a covered distance
 downwards, an error to the nearest. Words about the promise itself are those of `dphmm.statement.release`.
@@ -24,7 +24,7 @@ from dphmm.states.space import LABELS_WRONG
 
 
 def after_sequence_words(after: int, rows: int, steps: int) -> str:
-    """That some rows lie after the steps that a total over a sequence is of, where none of them has an answer.
+    """The message that some rows lie after the steps of a total over a sequence, if none of them has an answer.
 
     >>> after_sequence_words(7, 35, 10)
     '7 of 35 rows are after step 10, the last of the sequence that the total is of: they have no answer'
@@ -34,7 +34,7 @@ def after_sequence_words(after: int, rows: int, steps: int) -> str:
 
 
 def stay_words(unit: str) -> str:
-    """Of whom the figures of stays are: all answers of whole blocks are about one place, or one state."""
+    """The words for the people of the figures of stays: one place, or state, in all answers of whole blocks."""
     if unit == LABELS_WRONG:
         return "who keeps one label"
     return "who stays at one place" if unit == "m" else "who stays in one state"
@@ -47,10 +47,10 @@ def after_words(what: str, count: int) -> str:
 
 @dataclass(frozen=True)
 class InLedger:
-    """What a ledger counts of the people of a file, over all its files and queries, of the person with most.
+    """The ledger's account of a file's people over all its files and queries, for the person with most.
 
-    ``largest``: in a block or window of the promise, or in all without one; ``in_all``: of everything. ``queries``: how
-    many other queries have answers about them; ``others``: whether there are other answers at all.
+    ``largest``: the sum in a block or window of the promise, or in all without one; ``in_all``: the sum of everything.
+    ``queries``: the number of other queries with answers about them; ``others``: True if other answers exist at all.
     """
 
     largest: Fraction
@@ -60,7 +60,7 @@ class InLedger:
 
     @property
     def more(self) -> str:
-        """Which other queries and files have answers, and what follows for a reader; empty without any."""
+        """The other queries and files with answers, and the consequence for a reader; empty if there are none."""
         if not self.others:
             return ""
         asks = {0: "another file answers too", 1: "another query asks too"}
@@ -237,7 +237,7 @@ ANSWERS = ("published", "found", "guaranteed", "spent", "not_protected", "not_ch
 
 @dataclass(frozen=True)
 class Story:
-    """What is told of one release: facts, and what their sentences need to know besides."""
+    """The facts about one release, and the further facts that their sentences need."""
 
     verdict: Verdict
     published: Published
@@ -295,11 +295,11 @@ def story(
     answered: int | None = None,
     largest: Fraction | None = None,
 ) -> Story:
-    """What is told of a release that is stated, with its promise and schedule.
+    """The story of a stated release, with its promise and schedule.
 
-    ``found``: what a reader finds; without it ``missing`` says why that is not known. ``ledger``: what was spent by its
-    count, in place of the file's. ``confirmed``: whether the policy is known; without it no limit is told.
-    ``all_possible``: whether the model excludes no state at any step
+    ``found``: the findings of a reader; without them ``missing`` says why. ``ledger``: the spending by its
+    count, in place of the file's. ``confirmed``: True if the policy is known; else no limit is told.
+    ``all_possible``: True if the model excludes no state at any step
     (`dphmm.session.setting.Setting.excludes_no_state`). ``as_stated``: told by a reader of the statement. ``answered``:
     how many people have an answer. ``largest``: what the rows of anybody in a block sum to, where the file tells it;
     else it is bounded.

@@ -32,10 +32,10 @@ OF_A_CLOCK = ("hour", "day", "week")
 
 
 class Stay(NamedTuple):
-    """What is found of people who stay at one place for so many blocks.
+    """The figures of people who stay at one place for so many blocks.
 
-    ``answers`` : how many about each of them, 0 where nobody was asked in that time.
-    ``error`` : the mean distance of a reader's guess, of labels the share guessed wrong. ``tenth`` : one person in ten
+    ``answers`` : the number about each of them, 0 if nobody was asked in that time.
+    ``error`` : the mean distance of a reader's guess; for labels, the error rate. ``tenth`` : one person in ten
     is missed by no more.
     """
 
@@ -47,20 +47,20 @@ class Stay(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """What a reader of a release is expected to find, each figure beside that of a reader without it.
+    """The expected findings of a reader of a release, each figure beside that of a reader without it.
 
-    error, without : mean distances from where somebody is, with and without the file; of labels shares guessed wrong.
+    error, without : mean distances from the true place, with and without the file; for labels, error rates.
     unit : of these, "m" on a map.
-    people : of whom these figures are: `SIMULATED`, "the rows of this file".
-    ratio : a 95 % interval over people of error / without; None where there are too few.
-    halved : for how many of ``counted`` people the file at least halves the error, or None.
-    known : how far off somebody is who knows the state; 0 where states are no places. ``state`` : what one is called.
+    people : the people of these figures: `SIMULATED`, "the rows of this file".
+    ratio : a 95 % interval over people of error / without; None for too few people.
+    halved : the number of ``counted`` people whose error the file at least halves, or None.
+    known : the error of somebody who knows the state; 0 if states are no places. ``state`` : the noun for a state.
     stays : of people who stay at one place, in order of the time they stay; ``stays_without`` the file.
-    block : what ``stays`` count: "day", "sequence", "window". ``seconds`` : how long one is, where that is known.
-    blocks : how many whole ones the file has of whoever has most.
-    uncomputed : why there are no ``stays``; "" where nobody can stay anywhere.
-    noun : what one is called whom the rows are about.
-    reader : the best one, where another than who believes the public model: `LINES`.
+    block : the unit of ``stays``: "day", "sequence", "window". ``seconds`` : its length, if known.
+    blocks : the number of whole blocks in the file, for the person with most.
+    uncomputed : the reason for no ``stays``; "" if nobody can stay anywhere.
+    noun : the noun for a subject of the rows.
+    reader : the best reader, unless it is the one who believes the public model: `LINES`.
     """
 
     error: float
@@ -83,19 +83,19 @@ class Found:
 
     @property
     def labels(self) -> bool:
-        """Whether states are labels, which have no distances."""
+        """True if states are labels, which have no distances."""
         return self.unit == LABELS_WRONG
 
     @property
     def chance(self) -> float:
-        """How far off the error of simulated people may be by chance, as a share of it."""
+        """The share by which the error of simulated people may be off by chance."""
         if self.ratio is None or self.people != SIMULATED or not self.error > 0:
             return 0.0
         return (self.ratio[1] - self.ratio[0]) / 2 * self.without / self.error
 
     @property
     def own_stay(self) -> Stay | None:
-        """What is found of whoever stays for the whole file: after the most blocks that the file has."""
+        """The figures of people who stay for the whole file: after the most blocks that the file has."""
         return next((stay for stay in reversed(self.stays) if stay.after <= self.blocks and stay.answers), None)
 
     @property
@@ -224,7 +224,7 @@ class Verdict(Part, frozen=True, kw_only=True):
 
     @property
     def about_stays(self) -> str:
-        """What is said of a place that somebody returns to; "" where nothing is."""
+        """The sentence about a place that somebody returns to; "" if there is none."""
         return next((self._said(rule) for rule in self.rules if rule in OF_STAYS), "")
 
     def _said(self, rule: str) -> str:
@@ -290,7 +290,7 @@ def verdict(
 
 
 def _of_stays(found: Found, covered: float | None) -> tuple[str, dict[str, Any]]:
-    """What holds of a place that somebody returns to, and the facts of its sentence; "" where nothing can be said."""
+    """The rule for a place that somebody returns to, and the facts of its sentence; "" if nothing can be said."""
     if found.uncomputed:
         return "stays unknown", {"why": found.uncomputed}
     stays = [stay for stay in found.stays if stay.answers]
