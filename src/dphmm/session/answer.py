@@ -23,10 +23,10 @@ _FIRST_STATE: IntArray = np.zeros((), np.int64)
 def answer(
     plans: Sequence[Plan], plan_of: IntArray, states: IntArray, bits: Bits, blocked: Blocked | None = None
 ) -> tuple[IntArray, BoolArray]:
-    """What is published (k, d) for true states (k,), row i under ``plans[plan_of[i]]``; and which had drifted (k,).
+    """Draw answers (k, d) for true states (k,), row i under ``plans[plan_of[i]]``; and a mask (k,) of drifted rows.
 
     A state is -1 for a place that the space does not have. Words are read plan by plan, in the order in which the rows
-    first need each, and row by row within one. Which rows had drifted is for the data owner alone. ``blocked``: the
+    first need each, and row by row within one. The mask is for the data owner alone. ``blocked``: the
     plans that are of a block, whose rows are answered in one call.
     """
     if blocked is not None:

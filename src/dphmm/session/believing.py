@@ -47,7 +47,7 @@ class Reading:
 
     @property
     def everywhere(self) -> bool:
-        """Whether likelihoods are taken at every secret, as a belief model wants them, or on the support."""
+        """True if likelihoods are taken at every secret, as a belief model wants them, and not on the support alone."""
         return self.believed is not None
 
     def first(self, origin: str = "") -> Position:

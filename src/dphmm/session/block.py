@@ -104,7 +104,7 @@ class _Packed(NamedTuple):
 
 
 class _Law(NamedTuple):
-    """What records say of a law; ``graded``: its loss grows with the norm, not with the steps.
+    """A law as records name it; ``graded``: its loss grows with the norm, not with the steps.
 
     ``request``: a release by it, whose plan and cost stand for nothing. ``losses``: by steps, each made once.
     """
@@ -169,7 +169,7 @@ class Blocks:
 
     @cached_property
     def family(self) -> Family:
-        """What the laws of all hulls have in common."""
+        """The parameters that the laws of all hulls have in common."""
         from dphmm._kernels.blocks import BETTER, KNORM, STAIRCASE, Family
 
         options, epsilon = self.planner.options, self.planner.options.epsilon
@@ -248,7 +248,7 @@ class Blocks:
 
     @cached_property
     def _prefixes(self) -> list[Any]:
-        """What the digest of a hull begins with, by how many facets it has."""
+        """The hashes of the first bytes of a hull's digest, by number of facets."""
         pitch = self.planner.space.frame.pitch
         return [hashlib.sha256(written_span(pitch, *whole_span(2), size)) for size in range(MOST_FACETS + 1)]
 
@@ -330,9 +330,9 @@ class Block(NamedTuple):
     plans: list[BlockPlan | None]
 
     def images(self, rows: IntArray, states: IntArray) -> tuple[IntArray, BoolArray]:
-        """What is answered (m, 2) before noise for states (m,) under the plans of rows (m,), -1 for places outside.
+        """The lattice answers (m, 2) before noise for states (m,) under the plans of rows (m,); -1 is a place outside.
 
-        And which of the states are in no plan set.
+        Also a mask of the states that are in no plan set.
         """
         known = states >= 0
         number = np.where(known, states, self.found.lowest[rows])
@@ -365,7 +365,7 @@ class Block(NamedTuple):
         return add_noise(images, noise)
 
     def move(self, rows: IntArray, z: IntArray, model: MarkovModel, t: IntArray) -> MovedBeliefs:
-        """What the beliefs of rows (m,) are given answers (m, 2), and one transition later, as far as floats serve.
+        """The beliefs of rows (m,) given answers (m, 2), and one transition later, as far as floats serve.
 
         They are about the model's own states. ``t`` (m,): the time that the transition of each leads to.
         """
@@ -399,7 +399,7 @@ class Block(NamedTuple):
 
 
 class Blocked(NamedTuple):
-    """Where a round's plans (p,), and the beliefs before the requests that tell (m,), are in its block; -1: nowhere.
+    """The places in a block of a round's plans (p,), and of the beliefs before its told requests (m,); -1: none.
 
     Two beliefs may have one plan.
     """

@@ -1,4 +1,4 @@
-"""How published answers change the odds of an event about one subject's path: exactly, from public data alone.
+"""The change that published answers make to the odds of an event on one subject's path: exact, from public data.
 
 An event: in a window of steps the subject was, at some step (or, with ``always``, at every step), in one of some
 states. Two rows of logs are moved along the chain together: the paths on which the event can still be decided, and
@@ -73,7 +73,7 @@ class Odds(NamedTuple):
 
     @property
     def probability(self) -> float:
-        """Of the event."""
+        """The probability of the event."""
         return math.exp(self.log_event)
 
     @property
@@ -83,15 +83,15 @@ class Odds(NamedTuple):
 
     @property
     def decided(self) -> bool:
-        """Whether the event is impossible or certain."""
+        """True if the event is impossible or certain."""
         return math.inf in (-self.log_event, -self.log_other)
 
 
 @dataclass(frozen=True, eq=False)
 class EventOdds:
-    """What one subject's published answers say of an event.
+    """The prior and posterior odds of an event, given one subject's published answers.
 
-    ``prior``: under the reader's model alone, ``posterior``: given all answers. ``answers``: how many were asked.
+    ``prior``: under the reader's model alone, ``posterior``: given all answers. ``answers``: the number of asked steps.
     ``cost``: the sum of the costs of their plans, which bounds the loss of any event (Theorem 7.2).
     """
 
@@ -162,9 +162,9 @@ def path_loss(
     other: IntArray,
     beside: Sequence[tuple[Smoother, AnswerHistory]] = (),
 ) -> float:
-    """How much one subject's answers lose, at most, of two possible paths: states (T,) from step 1 on, T the last step.
+    """An upper bound on the loss of one subject's answers between two paths (T,) of states, from step 1 to step T.
 
-    The sum of the losses of the two states under the plan of each step that was asked, rounded up; ``math.inf`` where
+    The bound is the sum, over the asked steps, of the loss between the two states, rounded up; ``math.inf`` where
     an answer can tell them apart for certain. ``beside``: the answers of the subject's other queries. Raises
     InvalidInput for a path that ends before the last answer.
 
@@ -253,7 +253,7 @@ def _followed(model: MarkovModel, start: Position, event: PathEvent, answers: It
 
 
 def _answers(published: AnswerHistory, steps: Steps | JointSteps, asked: set[int]) -> Iterator[_Answer]:
-    """What was answered at each of the steps that were ``asked``."""
+    """The answer at each of the steps that were ``asked``."""
     for n, t in enumerate(steps.t.tolist()):
         if t not in asked:
             continue

@@ -32,7 +32,7 @@ STARTS = ("before", "at")
 
 
 class PlanChoices(TypedDict, total=False):
-    """What plans are made under, beside their epsilon; the keywords of `Options.checked`, see `ReleaseSession`."""
+    """The choices that plans are made under, beside epsilon: keywords of `Options.checked`, see `ReleaseSession`."""
 
     constraint: str | DeltaSet | Support
     mechanism: str | MadeTable
@@ -54,7 +54,7 @@ class ReleaseChoices(PlanChoices, total=False):
 
 @dataclass(frozen=True)
 class Options:
-    """What decides a plan besides model, policy and space."""
+    """The choices that decide a plan, beside model, policy and space."""
 
     epsilon: Fraction
     constraint: Support | DeltaSet
@@ -93,7 +93,7 @@ class Options:
 
     @property
     def made_from(self) -> str:
-        """What the mechanism is made from: a "hull", or the plan's "answers" and the edges between them."""
+        """The source of the mechanism: a "hull", or the plan's "answers" and the edges between them."""
         return chosen_kind(self.mechanism).made_from
 
     @property
@@ -217,9 +217,9 @@ Partners: TypeAlias = Mapping[int, int] | Mapping[str, str] | Mapping[int | str,
 
 @dataclass(frozen=True, eq=False)
 class StepChoice:
-    """What is chosen for one step; None is what the setting has.
+    """The choices for one step; None stands for the setting's own.
 
-    ``partners`` (p, 2): the state that each of some states hides with where it has no edge. ``protection``: a method,
+    ``partners`` (p, 2): states without an edge, each with the state that it hides with. ``protection``: a method,
     or a callable (state, other plan states) -> partner. ``joins`` (m, 2), of a recorded plan: all edges that
     protection added, in the order in which it did; no partner is chosen again. ``split``, of a recorded plan: "merge"
     or "join", whichever protection="auto" decided.
@@ -234,7 +234,7 @@ class StepChoice:
 
     @property
     def is_none(self) -> bool:
-        """Whether nothing is chosen."""
+        """True if nothing is chosen."""
         return all(value is None for value in vars(self).values())
 
     @property
@@ -246,14 +246,14 @@ class StepChoice:
 
     @property
     def told(self) -> dict[str, str]:
-        """What plans record of it, in the same words; that of joins is "given"."""
+        """The choices as plans record them; those of joins are "given"."""
         found = {} if self.epsilon is None else {"epsilon": str(self.epsilon)}
         found |= {} if self.policy is None else {"policy": self.policy.digest}
         return found | ({"joins": "given"} if self.joined else {})
 
     @property
     def joined(self) -> bool:
-        """Whether it says how states without an edge are joined."""
+        """True if partners, a protection or recorded joins decide how states without an edge are joined."""
         return not (self.partners is None and self.protection is None and self.joins is None)
 
     def fixed(self, policy: PolicyGraph, constraint: Constraint, given: IntArray) -> IntArray | None:

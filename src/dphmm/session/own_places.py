@@ -34,7 +34,7 @@ LEFT_OUT = 5
 
 
 class OwnPlaces(NamedTuple):
-    """How people visit places of their own: ``rate`` λ, ``weight`` α and ``base`` q (S,), every entry more than 0."""
+    """The parameters of visits to own places: ``rate`` λ, ``weight`` α and ``base`` q (S,), every entry more than 0."""
 
     rate: float
     weight: float
@@ -80,12 +80,12 @@ def own_jumps(model: MarkovModel, people: Sequence[tuple[Observed, OwnPlaces]]) 
 
 
 def deciding(answers: Mapping[str, int]) -> list[str]:
-    """Who decides on rate and weight, by the number of everybody's answers: at most 200 people of five or more."""
+    """The people who decide on rate and weight, by their numbers of answers: at most 200 people of five or more."""
     return sorted((name for name, count in answers.items() if count >= LEFT_OUT), key=_number)[:MOST_PEOPLE]
 
 
 def chosen_places(people: Iterable[Person], base: FloatArray) -> OwnPlaces | None:
-    """How people visit own places, told by answers that were left out of learning; None for not at all.
+    """The parameters of own places that best predict answers left out of learning; None if none do.
 
     One answer in five of each is left out. A choice is taken where the answers left out are likelier than without own
     places by more than one standard error over people, and then the likeliest one.
@@ -119,7 +119,7 @@ def jump_beside(model: MarkovModel, rate: float, law: FloatArray) -> Jump:
 
 
 def _share_of_own(model: MarkovModel, rate: float, law: FloatArray) -> FloatArray:
-    """Which part (N,) of the jumps into each state is into own places, where the public model has a jump too."""
+    """The share (N,) of the jumps into each state that are into own places, if the public model has a jump too."""
     if model.jump is None:
         return np.ones(model.n_states)
     own = rate * _of_latent(model, law)

@@ -122,7 +122,7 @@ class Plan:
 
     @cached_property
     def record(self) -> PlanRecord:
-        """What the ledger keeps: the plan set, and what was chosen."""
+        """The ledger's record of the plan: its plan set, and its description."""
         return record_of(self.inputs, self.hull.digest, self._description(), self.packed, len(self.lattice))
 
     @cached_property
@@ -131,7 +131,7 @@ class Plan:
         return Request("", "", 1, "release", self.promised, self.cost, self.record, True, self.constant)
 
     def _description(self) -> str:
-        """What was chosen: JSON with its names in order. Lists of numbers print as JSON has them."""
+        """The description of the plan: JSON with its names in order. Lists of numbers print as JSON has them."""
         mechanism = in_json(self.mechanism.describe())
         chosen = f'"chosen": {self.chosen}, ' if self.chosen else ""
         merged = f'"merged": {self.merged.tolist()}, ' if len(self.merged) else ""
@@ -172,7 +172,7 @@ def description_of(
     chosen: str = "",
     merged: str = "",
 ) -> str:
-    """What was chosen for a plan, as JSON."""
+    """The description of a plan, as JSON."""
     return (
         f'{{{chosen}"cost": "{cost}", '
         f'"given_partners": {list(joint_edges)}, "joins": {list(joins)}, '
@@ -218,7 +218,7 @@ def recorded_joins(record: PlanRecord) -> IntArray:
 
 
 def chosen_of(record: PlanRecord) -> Mapping[str, str]:
-    """What a recorded plan was made under in place of its setting's: "epsilon", "policy" (its digest), "joins"."""
+    """The choices of a recorded plan in place of its setting's: "epsilon", "policy" (its digest), "joins"."""
     if not record.description.startswith('{"chosen"'):
         return {}
     try:
@@ -231,7 +231,7 @@ def chosen_of(record: PlanRecord) -> Mapping[str, str]:
 
 
 def damaged(record: PlanRecord) -> InvalidInput:
-    """What is said of a record that dphmm did not write."""
+    """The error for a record that dphmm did not write."""
     came = f"a damaged description of plan {record.hash[:12]}"
     return InvalidInput("ledger", came, "a ledger as dphmm wrote it")
 
@@ -277,7 +277,7 @@ def exact_room() -> float:
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """What the kernel reads of a plan; answers have to be within ``room``.
+    """The arrays of a plan that the kernel reads; answers have to be within ``room``.
 
     ``columns`` (d, N) are the states' answers. Where states are released as others, ``columns`` (d, P) are of the plan
     states of ``contracted`` alone.
@@ -308,7 +308,7 @@ class Likelihood:
         return len(self.facets.inverses) * len(self.columns[0])
 
     def holds(self, z: IntArray) -> bool:
-        """Whether answers (..., d) are near enough for exact floats."""
+        """True if answers (..., d) are near enough for exact floats."""
         return max(map(abs, z.ravel().tolist())) < self.room
 
     def at(self, z: IntArray) -> FloatArray | None:
@@ -334,7 +334,7 @@ class Likelihood:
 
 @dataclass(frozen=True, eq=False)
 class TableLikelihood(Likelihood):
-    """That of a plan which names one of K listed answers: ``rows`` (K, N) say how likely states make each of them."""
+    """The likelihood of a plan with K listed answers: ``rows`` (K, N) are their probabilities given the states."""
 
     law: TableLaw
     rows: FloatArray
@@ -352,7 +352,7 @@ class TableLikelihood(Likelihood):
         return cls(rows[:1], facets, np.inf, None, law, rows)
 
     def holds(self, z: IntArray) -> bool:
-        """Whether answers (..., d) are listed."""
+        """True if all answers (..., d) are listed."""
         return bool((self.law.numbers(z.reshape(-1, z.shape[-1])) >= 0).all())
 
     def at(self, z: IntArray) -> FloatArray | None:
@@ -399,9 +399,9 @@ def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
 
 
 class Position(NamedTuple):
-    """Where a subject's releases stand, as anybody can compute it: the belief before step ``t``, given all before.
+    """The public state of a subject's releases: the belief before step ``t``, given all answers before it.
 
-    ``ahead``: how far the numbers of steps by which a model's slots go are ahead of t.
+    ``ahead``: the offset from t to the number of the step that selects a model's slot.
     """
 
     t: int

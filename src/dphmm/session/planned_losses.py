@@ -66,7 +66,7 @@ def leakage_of(model: MarkovModel, start: str, steps: Sequence[Any], policy: Pol
 
 
 def planned_losses(setting: Setting, steps: int) -> dict[str, Any]:
-    """What a release at every one of these steps loses, in three ways."""
+    """The losses of a release at every one of these steps: sum of epsilons, sum of costs, and policy leakage."""
     plans = coming_plans(setting, checked_steps(steps))
     found = leakage_of(setting.model, setting.options.start, plans, setting.policy)
     return {

@@ -183,7 +183,7 @@ class Planner:
         )
 
     def _hops(self) -> IntArray:
-        """How many edges of the policy lead from each state to each (N, N), N where none do."""
+        """The least number of policy edges from each state to each (N, N); N where there is no way."""
         if self._ways is None:
             n = self.space.n_states
             self._ways = hops(n, self.policy.edges(Constraint.of(None, n)))
@@ -194,7 +194,7 @@ class Planner:
         return inputs_of(self._shared, support, plan_set, surrogate, partners)
 
     def hashed_parts(self, plan: Plan) -> tuple[bytes, bytes, bytes, IntArray]:
-        """What the hash of one of its plans is made of: `inputs_of` hashes these, then the partners.
+        """The parts of a plan's hash: `inputs_of` hashes these, then the partners.
 
         The shared line; support and plan set, a bit for each state; surrogates (N,), before any state was merged.
         """
@@ -349,7 +349,7 @@ class _Step(NamedTuple):
 
 
 def _is_of_cliques(policy: PolicyGraph, constraint: Constraint) -> bool:
-    """Whether the plan states fall into several components, in each of which every two are joined."""
+    """True if the plan states fall into several components, in each of which every two are joined."""
     component = policy.components(constraint)[constraint.plan_states]
     sizes = np.bincount(component)
     return len(sizes) > 1 and len(policy.edges(constraint)) == int((sizes * (sizes - 1) // 2).sum())
@@ -373,9 +373,9 @@ def _tried(step: _Step) -> _Body | DphmmError:
 
 
 def _least_error(candidates: list[tuple[_Step, _Body | DphmmError]]) -> tuple[_Step, _Body]:
-    """Of two candidates, joins first, the one of least expected error.
+    """The candidate of least expected error, of two, joins first.
 
-    Where both err alike, to 1e-9, it is the first; to 1 %, the one whose least degree of protection is larger.
+    If both err alike, to 1e-9, it is the first; to 1 %, the one with the larger least degree of protection.
     """
     made = [(step, body) for step, body in candidates if isinstance(body, _Body)]
     if not made:

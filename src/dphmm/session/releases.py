@@ -1,6 +1,6 @@
-"""What is published: one release, and many rows as columns, which a batch gives back and tables are made of.
+"""Published values: one release, and many rows as columns, which a batch gives back and tables are made of.
 
-Nothing in it depends on the true state but z and what is computed from z.
+Only z, and values computed from z, depend on the true state.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Release:
 
     @property
     def asked(self) -> bool:
-        """Whether an answer was published; a schedule leaves other steps out."""
+        """True if an answer was published; a schedule leaves other steps out."""
         return self.z is not None
 
 
@@ -80,7 +80,7 @@ class Released(NamedTuple):
 
 
 class ReleaseTerms(NamedTuple):
-    """What the releases of one plan have in common."""
+    """The values that all releases of one plan share."""
 
     epsilon: Fraction
     cost: Fraction
@@ -190,7 +190,7 @@ class Releases(Sequence[Released]):
 
     @property
     def asked(self) -> BoolArray:
-        """Which rows (n,) have an answer."""
+        """A mask (n,) of the rows that have an answer."""
         return np.array([bool(term.plan_hash) for term in self.terms], dtype=np.bool_)[self.term]
 
     def __len__(self) -> int:

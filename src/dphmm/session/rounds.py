@@ -120,7 +120,7 @@ class StepRequests(NamedTuple):
 
     @property
     def moments(self) -> IntArray | None:
-        """What the steps of the requests (m,) stand for; None where that is not kept."""
+        """The moments of the requests' steps (m,); None if they are not kept."""
         if self.moment is None:
             return None
         moments = np.full(len(self.t), NO_MOMENT)
@@ -128,7 +128,7 @@ class StepRequests(NamedTuple):
         return moments
 
     def choice(self, row: int) -> StepChoice | None:
-        """What was chosen for a row."""
+        """The choice for a row; None if there is none."""
         return None if self.choices is None else self.choices[row]
 
     @classmethod
@@ -235,14 +235,13 @@ _NONE: BoolArray = np.zeros(0, dtype=np.bool_)
 
 @dataclass(eq=False)
 class SubjectState:
-    """What is known of a subject; all of it can be folded from the ledger again.
+    """The state of a subject; all of it can be folded from the ledger again.
 
-    ``last`` is its last stored step as of the last look; ``joint`` says whether it has other queries. ``position`` is
-    where its belief stands, None before step 1, and ``posterior`` the belief given the step before; both stay None
-    where no belief is kept. ``stored`` are steps that were read and not yet passed. ``version`` is that of its account
-    when what is known was last told, after a commit: while the ledger has the same, there is nothing new to look at.
-    One that is ``ahead`` was moved past rounds that have not been told, and may never be: their transaction may be
-    rolled back.
+    ``last`` is its last stored step as of the last look; ``joint`` is True if it has other queries. ``position`` is its
+    position, None before step 1, and ``posterior`` the belief given the step before; both stay None if no belief is
+    kept. ``stored`` are steps that were read and not yet passed. ``version`` is that of its account at the last
+    committed transaction: while the ledger has the same version, there is nothing new to read. ``ahead``: the belief
+    includes rounds that are not committed yet; their transaction may be rolled back.
     """
 
     name: str
@@ -288,7 +287,7 @@ class PlannedRequests(NamedTuple):
 
 
 class StoredRows(NamedTuple):
-    """What a ledger had of rows ``row`` (k,) before: plans, None for the skip of a row that was not asked, and entries.
+    """The stored plans and entries of rows ``row`` (k,); the plan is None for the skip of a row that was not asked.
 
     Late rows are not among them.
     """
@@ -299,10 +298,10 @@ class StoredRows(NamedTuple):
 
 
 class AnsweredRows(NamedTuple):
-    """What rows became: the caller's ``row`` (n,) has a release or was not asked, and all others came too late.
+    """The results of rows: the caller's ``row`` (n,) has a release or was not asked, and all others came too late.
 
     ``plan`` (n,) are numbers of ``plans``, -1 for a row that was not asked, whose ``z`` is 0 and says nothing.
-    ``fresh``: stored now. ``skipped`` steps without a row and ``drifted`` rows are of those stored now.
+    ``fresh``: stored now. ``skipped`` steps without a row and ``drifted`` rows are counted among those stored now.
     """
 
     row: IntArray
@@ -343,20 +342,20 @@ C = TypeVar("C")
 
 
 class Beliefs(Protocol[P, C]):
-    """How plans come about and how beliefs move: `dphmm.session.scheduled`, or `dphmm.session.stepwise`."""
+    """The protocol that plans rows and moves beliefs: `dphmm.session.scheduled`, or `dphmm.session.stepwise`."""
 
     @property
     def at_once(self) -> bool:
-        """Whether rows are planned before earlier rows of their subject have been answered."""
+        """True if rows are planned before earlier rows of their subject have been answered."""
         ...
 
     @property
     def paces(self) -> bool:
-        """Whether beliefs decide which of the rows are asked: those with a plan."""
+        """True if beliefs decide which rows are asked: those with a plan."""
         ...
 
     def predict(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: StepRequests) -> P:
-        """What the public knows before each request's step. No subject is moved. Raises as `walk` for stored steps."""
+        """The public knowledge before each request's step. No subject is moved. Raises as `walk` for stored steps."""
         ...
 
     def constrain(self, predicted: P) -> C:
@@ -390,7 +389,7 @@ class Beliefs(Protocol[P, C]):
         ...
 
     def stored(self, subjects: Sequence[SubjectState], rows: StepRows, old: IntArray) -> StoredRows:
-        """What the ledger has of rows ``old`` (k,), whose steps were stored before."""
+        """The stored plans and entries of rows ``old`` (k,), whose steps were stored before."""
         ...
 
 
@@ -439,7 +438,7 @@ class Engine:
         return Stored([subject], past, [answered], self._version(transaction, [subject]))
 
     def show(self, stored: Stored) -> AnsweredRows:
-        """What the rounds of a committed transaction tell, by row."""
+        """The answers of the rounds of a committed transaction, by row."""
         for subject in stored.subjects:
             subject.ahead = False
         if stored.version != _UNKNOWN:
@@ -480,7 +479,7 @@ class Engine:
         return transaction.version(subjects[0].name) if len(subjects) == 1 else _UNKNOWN
 
     def _rounds(self, rows: StepRows, states: IntArray) -> list[tuple[IntArray, StepRows, IntArray]]:
-        """Of each round which rows it has, the rows, and their true states."""
+        """The rounds of the rows: the row numbers of each, the rows, and their true states."""
         n = len(rows.owner)
         if self.beliefs.at_once or n == 1:
             return [(FIRST_ROW if n == 1 else np.arange(n), rows, states)]
@@ -585,7 +584,7 @@ class Engine:
 
 
 def _first_rows(owner: IntArray) -> IntArray:
-    """Where the rows of each subject begin."""
+    """The number of the first row of each subject."""
     if len(owner) == 1:
         return FIRST_ROW
     return np.flatnonzero(np.diff(owner, prepend=-1))
@@ -594,7 +593,7 @@ def _first_rows(owner: IntArray) -> IntArray:
 def _requests(
     setting: Setting, subjects: Sequence[SubjectState], layout: StepRequests, planned: PlannedRequests, secure: bool
 ) -> Requests:
-    """What a ledger is asked for; the last of the terms is that of skips."""
+    """The requests to a ledger; the last of the terms is that of skips."""
     query = setting.query
     terms = [_release_of(plan, secure) for plan in planned.plans]
     terms.append(Request("", query, 1, "skip", None, None, None, secure, False))

@@ -81,7 +81,7 @@ class Scheduled:
         """Nothing: who wants to know what answers say reads it from the ledger."""
 
     def stored(self, subjects: Sequence[SubjectState], rows: StepRows, old: IntArray) -> StoredRows:
-        """What the ledger has of rows ``old`` (k,); of late ones nothing."""
+        """The stored plans and entries of rows ``old`` (k,); late rows have none."""
         owner, t, asked = rows.owner[old].tolist(), rows.t[old].tolist(), rows.asked[old].tolist()
         first, last = (dict(zip(owner[::way], t[::way], strict=True)) for way in (-1, 1))
         ends_at: dict[tuple[int, int], Entry] = {}

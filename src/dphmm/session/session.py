@@ -162,7 +162,7 @@ class ReleaseSession:
 
     @property
     def setting(self) -> Setting:
-        """What all steps are released under."""
+        """The setting that all steps are released under."""
         return self._setting
 
     @property
@@ -172,7 +172,7 @@ class ReleaseSession:
 
     @property
     def origin(self) -> str:
-        """What step 1 stands for."""
+        """The origin of the steps: their clock, or the number that step 1 stands for."""
         return self._subject.origin
 
     @property
@@ -245,7 +245,7 @@ class ReleaseSession:
         return tuple(self._recent.get(release.t, release) for release in self._stored_releases(self._t - 1))
 
     def has_released(self, t: int) -> bool:
-        """Whether step t was released, rather than skipped, not asked, or yet to come."""
+        """True if step t was released; False if it was skipped, not asked, or is yet to come."""
         if t in self._recent:
             return self._recent[t].asked
         with self._ledger.transaction([self._subject.name]) as transaction:
@@ -514,7 +514,7 @@ class ReleaseSession:
             yield step.entry, step.plan
 
     def _is_row(self, entry: Entry) -> bool:
-        """Whether a stored step is a release, or one that was not asked."""
+        """True if a stored step is a release, or a step that was not asked."""
         return entry.kind == "release" or (self._schedule is not None and entry.steps == 1)
 
     def _overtaken(self, last: int) -> InvalidInput:

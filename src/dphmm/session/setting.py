@@ -111,7 +111,7 @@ class Setting:
 
     @property
     def excludes_no_state(self) -> bool:
-        """Whether every state is possible at every step, whatever was answered before.
+        """True if every state is possible at every step, whatever was answered before.
 
         Only then the promise is about every pair of the policy: a state that is excluded is answered as its surrogate,
         and may lose any amount to its own policy neighbours. True of a model with a jump, and of one whose every state
@@ -209,17 +209,17 @@ class Setting:
 
     @property
     def has_public_plans(self) -> bool:
-        """Whether no answer changes what is planned: on the support."""
+        """True if no answer changes the plans, as they are on the support."""
         return isinstance(self.options.constraint, Support)
 
     @property
     def paces(self) -> bool:
-        """Whether a paced schedule decides from beliefs which steps are asked."""
+        """True if a paced schedule decides from beliefs which steps are asked."""
         return self.schedule is not None and self.schedule.kind == "paced"
 
     @property
     def needs_beliefs(self) -> bool:
-        """Whether answers so far decide what is planned, or which steps are asked."""
+        """True if earlier answers decide the plans, or the steps that are asked."""
         return not self.has_public_plans or self.paces
 
     def first(self, origin: str = "") -> Position:
@@ -291,7 +291,7 @@ class Setting:
         return None if choice.is_none else choice
 
     def choice_of(self, record: PlanRecord) -> StepChoice | None:
-        """What was chosen for the step of a recorded plan, None for nothing. Raises InvalidInput as `made_again`."""
+        """The choice for the step of a recorded plan, or None. Raises InvalidInput as `made_again`."""
         choice = recorded_choice(record, recorded_joins(record), self.varies, self.policies)
         if self.options.protection != AUTO and choice is None:
             return None
@@ -299,7 +299,7 @@ class Setting:
         return replace(StepChoice() if choice is None else choice, split=split)
 
     def may_be(self, choice: StepChoice | None) -> list[StepChoice | None]:
-        """What a plan may have been made under where a step had this choice, the likeliest first.
+        """The choices that a plan may have been made under if its step had this choice, the likeliest first.
 
         protection="auto" decides in floats: another machine may have decided otherwise.
         """
@@ -313,7 +313,7 @@ class Setting:
         return self.plan(self.first(self.model.example_origin))
 
     def header(self, subject: str, origin: str) -> SessionHeader:
-        """What all steps of one subject are released under, as a ledger keeps and compares it."""
+        """The header of all steps of one subject, as a ledger keeps and compares it."""
         model = self.model.digest if self.began is None else self.began[0]
         digests = {"model": model, "space": self.space.digest, "policy": self.policy.digest}
         rule = {} if self.answer is None else {"answer": self.answer}
@@ -473,7 +473,7 @@ class Subjects:
         return hashlib.sha256(json.dumps(pairs, separators=(",", ":")).encode()).hexdigest()
 
     def may_have(self, epsilon: float | None = None, number: int | None = None) -> Sequence[StepChoice | None]:
-        """What a published row may have been released under: its plan's hash tells which.
+        """The choices that a published row may have been released under; the hash of its plan decides.
 
         ``number`` is that of its step in tables, where it is known. ``epsilon``, the row's, leaves others out; that of
         a public constant is 0, which says nothing.
@@ -527,7 +527,7 @@ def names_chosen(step_choices: StepChoices) -> list[str]:
 
 
 def checked_steps(given: StepChoices) -> dict[int, dict[str, Any]]:
-    """What is chosen at steps, by number. Raises InvalidInput for steps that are no numbers and unknown choices."""
+    """The choices at steps, by number. Raises InvalidInput for steps that are not numbers, and for unknown choices."""
     for step, chosen in given.items():
         if isinstance(step, bool) or not isinstance(step, (int, np.integer)):
             raise InvalidInput(

@@ -55,24 +55,24 @@ class AnswerHistory:
     origin: str = ""
 
     def may_have(self, n: int, subjects: Subjects | None) -> Sequence[StepChoice | None]:
-        """What may have been chosen for the n-th row."""
+        """The possible choices for the n-th row."""
         if subjects is None:
             return (None,)
         number = None if self.numbers is None else self.numbers[n]
         return subjects.may_have(None if self.epsilon is None else float(self.epsilon[n]), number)
 
     def at(self, step: int) -> str:
-        """What an error calls a step of this subject."""
+        """The name of a step of this subject in errors."""
         return f"step {step} of {self.subject!r}"
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothedSteps:
-    """What all answers say of each step (n,).
+    """The estimates of each step (n,), given all answers.
 
     ``mean`` (n, d): the posterior mean answer, the estimate of least expected squared error. ``state``: the likeliest
-    state of each step by itself (ties within 1e-12 to the lowest number), ``probability``: how likely. Where they were
-    asked for, ``path``: the states of the single likeliest path (Viterbi), and ``marginals`` (n, N). Of a model with
+    state of each step by itself (ties within 1e-12 to the lowest number), ``probability``: of that state. If they were
+    asked for, ``path``: the states of the single likeliest path (Viterbi), and ``marginals`` (n, N). For a model with
     secrets all of these are secrets; the likeliest path is one of latent states, and these are its secrets.
     """
 
@@ -110,7 +110,7 @@ class Smoother:
         path: bool = False,
         beside: Sequence[tuple[Smoother, AnswerHistory]] = (),
     ) -> SmoothedSteps:
-        """What the answers of one subject say together, as `smooth_people` of several."""
+        """The estimates from all answers of one subject, as `smooth_people` for several."""
         return next(smooth_people([(self, published, beside)], marginals=marginals, path=path))
 
     def person(self, published: AnswerHistory, beside: Sequence[tuple[Smoother, AnswerHistory]] = ()) -> Person:
@@ -233,9 +233,9 @@ def smooth_people(
     path: bool = False,
     places: OwnPlaces | None = None,
 ) -> Iterator[SmoothedSteps]:
-    """What the answers of each subject say together, some subjects at a time; with the answers of its other queries.
+    """The estimates from all answers of each subject and of its other queries, some subjects at a time.
 
-    ``places``: how people visit places of their own, which are learned from the same answers.
+    ``places``: the parameters of own places, which are learned from the same answers.
 
     Raises InvalidInput for steps that do not ascend from 1, for answers that were not drawn under these plans, and
     for those that no possible state gives.
@@ -365,7 +365,7 @@ class Steps:
         return [(int(self.t[n]), self.made_again.at(n)) for n in np.flatnonzero(self.asked).tolist()]
 
     def rows(self, first: int, last: int) -> Rows:
-        """How likely each state of the model makes the answers first..last."""
+        """The likelihood of the answers first..last, given each state of the model."""
         if self.whole is None:
             return _rows_of([(self, first, last)])[0]
         return Rows(self.whole.values, self.whole.logged, self.whole.which[first:last])
@@ -399,7 +399,7 @@ def _rows_of(parts: Sequence[tuple[Steps, int, int]]) -> list[Rows]:
 
 
 def likelihood_rows(plan: Plan, answers: IntArray, everywhere: bool = False) -> Rows:
-    """How likely a plan makes answers (k, d) from each state, up to constants; those that are alike have one row.
+    """The likelihood of a plan's answers (k, d), given each state, up to constants; equal answers have one row.
 
     ``everywhere``: from states outside the plan's support too, whose answer is that of their surrogate; else these
     are excluded. A likelihood that underflows is not impossible. An answer that no state gives has a row of -inf.
@@ -494,7 +494,7 @@ class JointSteps:
         self.asked = np.array([len(answers) > 0 for answers in self._answers], dtype=np.bool_)
 
     def rows(self, first: int, last: int) -> Rows:
-        """How likely each state of the model makes all answers of the steps first..last, in logs."""
+        """The log likelihood of all answers of the steps first..last, given each state of the model."""
         values = np.zeros((last - first, self.prior.n_states))
         for place, answers in enumerate(self._answers[first:last]):
             for plan, published, row in answers:

@@ -66,7 +66,7 @@ class Pending:
 
     @property
     def alone(self) -> bool:
-        """Whether more than the belief decides its plan."""
+        """True if more than the belief decides its plan."""
         return self.choice is not None or self.subject.joint
 
 
@@ -87,7 +87,7 @@ class Stepwise:
     def predict(
         self, transaction: Transaction, subjects: Sequence[SubjectState], layout: StepRequests
     ) -> list[Pending]:
-        """Where the subjects of told requests stand before their steps. Raises as `walk` for stored steps."""
+        """The told requests and the positions of their subjects before the steps. Raises as `walk` for stored steps."""
         pending = []
         for request in layout.told.tolist():
             subject, t = subjects[layout.owner.item(request)], layout.t.item(request)
@@ -212,7 +212,7 @@ class Stepwise:
     def _moved(
         self, block: Block, rows: IntArray, z: IntArray, before: Sequence[Position]
     ) -> list[tuple[Belief, Position] | None]:
-        """Of rows (m,) the beliefs given answers (m, 2), and where subjects stand then; None where floats do not do."""
+        """The beliefs of rows (m,) given answers (m, 2), and their subjects' next positions; None where floats fail."""
         model, found = self._setting.model, list[tuple[Belief, Position] | None]()
         moved = block.move(rows, z, model, np.array([place.t + 1 + place.ahead for place in before], np.int64))
         for at, place in enumerate(before):
@@ -226,7 +226,7 @@ class Stepwise:
         return found
 
     def stored(self, subjects: Sequence[SubjectState], rows: StepRows, old: IntArray) -> StoredRows:
-        """What the ledger has of rows ``old`` (k,); each moves its subject past its step."""
+        """The stored plans and entries of rows ``old`` (k,); each moves its subject past its step."""
         owners, t, asked = (column[old].tolist() for column in (rows.owner, rows.t, rows.asked))
         passed = self._passed([(subjects[number], step) for number, step in zip(owners, t, strict=True)])
         # Late rows have no step that ends at theirs; a row that was not asked has the skip of it.
@@ -238,7 +238,7 @@ class Stepwise:
         return StoredRows(old[fits], [step.plan for step in steps], [step.entry for step in steps])
 
     def _asks(self, transaction: Transaction, subject: SubjectState, position: Position) -> bool:
-        """Whether a paced schedule asks at the step that a subject stands before: published values alone decide."""
+        """True if a paced schedule asks at the step of a subject's position: published values alone decide."""
         if subject.origin not in self._schedules:
             self._schedules[subject.origin] = schedule_of(self._setting, subject.origin)
         schedule = self._schedules[subject.origin]
@@ -250,7 +250,7 @@ class Stepwise:
         return schedule.asks(position.t, spread(position.prior, self._setting.space), room)
 
     def position(self, subject: SubjectState, last: int | None = None) -> Position:
-        """Where a subject stands after its last stored step, or another one; it is moved there."""
+        """The position of a subject after its last stored step, or another one; it is moved there."""
         self._passed([(subject, subject.last if last is None else last)])
         assert isinstance(subject.position, Position)
         return subject.position
@@ -316,7 +316,7 @@ class Stepwise:
         return found
 
     def _snapshot(self, subject: SubjectState, last: int) -> Position | None:
-        """Where the subject's snapshot stands, if that is before step ``last``."""
+        """The position after the subject's snapshot, if the snapshot is of a step before ``last``."""
         # None is kept of an earlier step: whoever begins asks the ledger for nothing.
         found = self._ledger.snapshot(subject.name, self._setting.query) if last > _SNAPSHOT_EVERY else None
         if found is None or found[0] >= last:

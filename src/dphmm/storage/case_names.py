@@ -24,7 +24,7 @@ _LENGTH = 12
 
 
 def names_path(path: PathLike) -> Path:
-    """Where the names beside a file lie: ledger.names.csv beside ledger.db."""
+    """The path of the names beside a file: ledger.names.csv beside ledger.db."""
     beside = Path(path)
     return beside.with_name(f"{beside.name.split('.')[0]}.names.csv")
 

@@ -62,7 +62,7 @@ def explained(reason: str) -> str:
 
 @dataclass(frozen=True)
 class Roles:
-    """Which column of the table is what; None where there is none."""
+    """The column of the table for each role; None for a role without one."""
 
     user: str
     time: str | None = None
@@ -110,9 +110,9 @@ def delimiter_within(names: Sequence[str]) -> str | None:
 
 
 def column_roles(names: Sequence[str], layout: Layout = PLAIN, space: StateSpace | None = None) -> Roles:
-    """Which column is what, from the names there are and those that the layout gives.
+    """The column of each role, from the names of the table and those that the layout gives.
 
-    ``space`` : of whose states the rows are; then only the columns that say where somebody is in it. Raises
+    ``space`` : the space of the rows' states; then only the columns of states or places in it are taken. Raises
     InvalidInput for a column that is not there, and for a table that cannot be of the states of the space.
     """
     given = {role: layout.columns.get(role) for role in ROLES}
@@ -153,7 +153,7 @@ def column_roles(names: Sequence[str], layout: Layout = PLAIN, space: StateSpace
 
 
 def times_of(layout: Layout, field: str) -> Times:
-    """What reads a column of times as the layout says."""
+    """The reader of a column of times, by the layout."""
     return Times(field, layout.timezone, layout.time_format, layout.fold)
 
 
@@ -287,7 +287,7 @@ def places_of(table: pa.Table, lat: str, lon: str, decimal: str = ".") -> tuple[
 
 
 class Places:
-    """Where the rows of one or several files stand, those that were in no part among them."""
+    """The places of rows in one or several files, including the rows that were in no part."""
 
     def __init__(self) -> None:
         # Rows in no part by their number in the order of all, and where each file ends in that order.
@@ -296,7 +296,7 @@ class Places:
 
     @property
     def lost(self) -> int:
-        """How many rows were in no part."""
+        """The number of rows that were in no part."""
         return len(self._ragged)
 
     def end_of_file(self, name: str, rows: int, ragged: Mapping[int, str]) -> None:
@@ -376,7 +376,7 @@ def nothing_left(
 
 
 def _form_of_times(cells: pa.ChunkedArray) -> str:
-    """What texts that are no times look like, 9 for every digit and a for every letter, and a format that may fit."""
+    """The form of texts that are not times, 9 for every digit and a for every letter, and a format that may fit."""
     text = next((str(cell).strip() for cell in cells.to_pylist() if cell is not None and str(cell).strip()), "")
     form = re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", text))[:40]
     if not form.isprintable() or not form:

@@ -197,7 +197,7 @@ def trimmed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def nothing(column: pa.ChunkedArray) -> BoolArray:
-    """Which cells (n,) are empty: missing, NaN, or text of blanks alone."""
+    """A mask (n,) of the empty cells: missing, NaN, or text of blanks alone."""
     import pyarrow as pa
 
     column = plain_type(column)
@@ -448,7 +448,7 @@ class Times:
         return np.where(naive, local, micros), {**marks, "invalid_time": np.where(naive, unreadable, bad)}
 
     def _local(self, clocks: IntArray, bad: BoolArray) -> tuple[IntArray, Marks]:
-        """What clocks (n,), in microseconds since 1970, showed in the zone; clocks put back show a time twice."""
+        """The instants of local times (n,), in microseconds since 1970; clocks that are put back show a time twice."""
         if self._zone is None:
             return clocks, {"time_without_zone": ~bad, "invalid_time": bad}
         first, second = (self._placed(clocks, which, "earliest") for which in ("earliest", "latest"))
@@ -496,7 +496,7 @@ def _counted(column: pa.ChunkedArray) -> tuple[IntArray, BoolArray]:
 
 
 def matches(column: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
-    """Which texts (n,) match; missing ones do not."""
+    """A mask (n,) of the texts that match; missing ones do not."""
     import pyarrow.compute as pc
 
     found: Any = pc.fill_null(pc.match_substring_regex(column, pattern), False)

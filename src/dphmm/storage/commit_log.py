@@ -146,7 +146,7 @@ def _parsed(content: bytes, number: int) -> Entry:
 
 
 def _follows(entry: Entry, before: list[Entry], previous: str) -> bool:
-    """Whether an entry may follow others: begun and ended in turn, and the end is of the job that began."""
+    """True if an entry may follow others: begun and ended in turn, and the end is of the job that began."""
     begun = before[-1] if before and isinstance(before[-1], Begun) else None
     if entry.previous != previous or isinstance(entry, Begun) != (begun is None):
         return False
@@ -154,7 +154,7 @@ def _follows(entry: Entry, before: list[Entry], previous: str) -> bool:
 
 
 def of_one_job(entry: Entry) -> bool:
-    """Whether all files are of the entry's job, and no two of one partition."""
+    """True if all files are of the entry's job, and no two are of one partition."""
     files = committed_files([entry])
     matches = [DATA_NAME.fullmatch(file.name) for file in files]
     own = all(match is not None and match[1] == entry.job for match in matches)
@@ -183,7 +183,7 @@ def public_json(document: Mapping[str, Any], field: str) -> dict[str, Any]:
 
 
 def _depth(value: Any) -> int:
-    """How many lists and objects are in each other."""
+    """The depth of lists and objects in each other."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
     return 0 if inner is None else 1 + max(map(_depth, inner), default=0)
 
@@ -193,7 +193,7 @@ MOST_BYTES = 1 << 28
 
 
 class Store(Protocol):
-    """What the proof asks of an object store, of HDFS or of a POSIX folder."""
+    """The operations that the proof needs of an object store, of HDFS or of a POSIX folder."""
 
     def put_if_absent(self, name: str, content: bytes) -> bool:
         """Make a whole document, durably, unless the name is taken; True where it has this content afterwards."""

@@ -43,9 +43,9 @@ _ENCODINGS = re.compile(
 
 @dataclass(frozen=True)
 class TextLayout:
-    """How a text is split into records, and how its numbers are written.
+    """The rules that split a text into records, and the form of its numbers.
 
-    ``names`` are those of the columns where no row has them. ``skip`` lines at the start are left out, and every line
+    ``names`` are those of the columns if no row has them. ``skip`` lines at the start are left out, and every line
     that begins with ``comment``, whatever is in it. With ``runs`` several delimiters in a row are one, and those at the
     ends of a line are none. ``underlined``: a second line of dashes and blanks alone is left out too. ``decimal``: the
     sign before the fraction of a number. Blanks around the name of a column are no part of it.
@@ -83,12 +83,12 @@ class TextLayout:
 
     @property
     def header(self) -> bool:
-        """Whether the first record has the names of the columns."""
+        """True if the first record has the names of the columns."""
         return self.names is None
 
     @property
     def is_utf8(self) -> bool:
-        """Whether the text is UTF-8."""
+        """True if the text is UTF-8."""
         return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
 
 
@@ -225,7 +225,7 @@ class Records:
 
 
 def _end_of_closed(text: bytes, layout: TextLayout) -> int:
-    """Where the last record ends before which no quote is open."""
+    """The end of the last record before which no quote is open."""
     if not layout.quoted or b'"' not in text:
         return len(text)
     signs = np.frombuffer(text, np.uint8)
@@ -299,7 +299,7 @@ _LONGEST = 400
 
 
 def looks_like_data(names: Sequence[str]) -> bool:
-    """Whether a first row is a row of data, or holds several rows: then no message may show any of it."""
+    """True if a first row is a row of data, or holds several rows: then no message may show any of it."""
     return any(
         _DATUM.fullmatch(name) or _MEASURED.search(name) or len(name) > LONGEST_NAME or not name.isprintable()
         for name in names

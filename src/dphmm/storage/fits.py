@@ -171,9 +171,9 @@ def fit(
 def forecast_fit(
     table: Any, space: StateSpace, *, about: int | None = None, ledger: Any = None, event_id: Any = None, **options: Any
 ) -> Forecast:
-    """What `fit` with epsilon would be worth, which no row of the table is read for: only names and types of columns.
+    """The forecast of `fit` with epsilon, from names and types of columns alone: no row of the table is read.
 
-    Nothing is drawn, spent, stored or written. ``about``: how many people the table is about, on your word. ``ledger``,
+    Nothing is drawn, spent, stored or written. ``about``: the number of people in it, on your word. ``ledger``,
     ``event_id``: where `fit_once` would keep the model; it is only read. ``options``: those of `fit`, epsilon among
     them.
 
@@ -218,7 +218,7 @@ def _records(
     initial: str,
     layout: Layout,
 ) -> Records:
-    """Whose each sequence of a table is; no row raises. Raises InvalidInput for public options and for columns."""
+    """The person of each sequence of a table; no row raises. Raises InvalidInput for public options and columns."""
     from dphmm.markov.trajectories import records_of, timing_of
 
     # Cells of a frame are read one by one: the type of a column would follow from all of them.
@@ -369,7 +369,7 @@ def _share(share: object) -> Fraction:
 
 
 def _chosen(names: tuple[str, ...], spelling: str, chance: Fraction, seed: int | None) -> BoolArray:
-    """Who (n,) is in the first part."""
+    """A mask (n,) of the people in the first part."""
     if len(names) < 2:
         raise InvalidInput("user", f"{len(names)} people", "two or more: each part has somebody")
     below = int(chance * 2**_BITS)

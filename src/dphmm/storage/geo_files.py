@@ -140,7 +140,7 @@ def _check_format(file: Path, field: str) -> None:
 
 
 def _opened(file: Path) -> Path | bytes:
-    """What GDAL opens: of a GeoPackage its bytes, as logs beside the file could change what was checked."""
+    """The file for GDAL; for a GeoPackage its bytes, as logs beside the file could change what was checked."""
     if file.suffix.lower() != ".gpkg":
         return file
     data = bytearray(file.read_bytes())
@@ -409,7 +409,7 @@ def to_geopandas(table: Any, *, what: str | None = None) -> gpd.GeoDataFrame:
 
 
 def place_columns(names: Sequence[str], what: str | None, field: str) -> str:
-    """Of which places a table's points are, by `PLACES`: ``what``, or the first that there is. Raises InvalidInput."""
+    """The kind of places of a table's points, by `PLACES`: ``what``, or the first one there. Raises InvalidInput."""
     if what is not None and what not in PLACES:
         raise InvalidInput("what", what, "one of " + ", ".join(PLACES))
     there = [one for one, start in PLACES.items() if {f"{start}lat", f"{start}lon"} <= set(names)]
@@ -431,7 +431,7 @@ def _points(table: Any, what: str, field: str) -> gpd.GeoDataFrame:
 
 
 class Written(NamedTuple):
-    """How many points were written, and of which places they are."""
+    """The number of points that were written, and the kind of their places."""
 
     points: int
     what: str

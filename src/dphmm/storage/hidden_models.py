@@ -89,12 +89,12 @@ def load_hidden_model(path: str | os.PathLike[str]) -> CategoricalHMM:
 
 
 def holds_hidden_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a file of models is one of these. Raises InvalidInput for a file that is none."""
+    """True if a file of models holds a hidden model. Raises InvalidInput for a file that is no model."""
     return "emissionprob" in read_arrays(Path(path), models.FORMAT, "save_model")
 
 
 def learning_of(hmm: CategoricalHMM) -> LearningEvent | NotPrivateEvent | None:
-    """What is known about how these very parameters were learned; None where they were not."""
+    """The event that records how these very parameters were learned; None if they were not learned."""
     if not was_fitted(hmm):
         return None
     if not all(is_as_left(hmm, name) for name in ATTRIBUTES.values()):
@@ -144,7 +144,7 @@ def _sparse_moves(path: Path, arrays: Arrays) -> Any:
 
 
 def _in_place(indptr: IntArray, indices: IntArray, entries: int) -> bool:
-    """Whether rows follow each other to the last entry, each with columns that increase and are there."""
+    """True if rows follow each other to the last entry, each with columns that exist and increase."""
     if len(indptr) == 0 or indptr.dtype.kind != "i" or indices.dtype.kind != "i" or len(indices) != entries:
         return False
     if indptr[0] != 0 or indptr[-1] != entries or (indptr[:-1] > indptr[1:]).any():

@@ -145,7 +145,7 @@ def _check_expansion(name: str, size: int, packed: int) -> None:
 
 
 class Bounded(io.RawIOBase):
-    """What a gzip stream of ``size`` bytes holds, within the limits above; closing it closes the stream."""
+    """The content of a gzip stream of ``size`` bytes, within the limits above; closing it closes the stream."""
 
     def __init__(self, packed: IO[bytes], name: str, size: int) -> None:
         super().__init__()
@@ -190,7 +190,7 @@ def unpacked(raw: io.BufferedReader, path: Path) -> io.BufferedReader:
 
 
 def unpacked_bytes(data: bytes, name: str) -> bytes:
-    """What a packed file in memory holds, within limits. Raises InvalidInput as `Bounded`."""
+    """The content of a packed file in memory, within limits. Raises InvalidInput as `Bounded`."""
     with io.BufferedReader(Bounded(io.BytesIO(data), ascii(name), len(data)), 1 << 20) as file:
         return file.read()
 

@@ -25,12 +25,12 @@ _WHOLE = re.compile(r"(-?[0-9]+)\.0+")
 
 
 def is_json_lines(path: PathLike) -> bool:
-    """Whether a file's name says that it has lines of JSON."""
+    """True if a file's name has a suffix of JSON lines."""
     return Path(path).name.lower().endswith(SUFFIXES)
 
 
 def strict_json(text: str | bytes) -> Any:
-    """What a text of JSON says. Raises ValueError, also for a member twice, NaN or an infinity; RecursionError."""
+    """The value of a JSON text. Raises ValueError, also for a member twice, NaN or an infinity; RecursionError."""
     return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
 
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 class MemberKind(NamedTuple):
-    """How files of a folder or an archive are opened, by name and bytes; None of one in which there is nothing.
+    """The function that opens files of a folder or an archive, by name and bytes; None stands for an empty file.
 
-    ``named`` : what files that are read are called. Opening raises InvalidInput for a file that cannot be read.
+    ``named`` : the names of the files that are read. Opening raises InvalidInput for a file that cannot be read.
     """
 
     open: Callable[[str, bytes, Layout], Rows | None]
@@ -73,7 +73,7 @@ def read_files(
 
 
 def is_many(source: PathLike) -> bool:
-    """Whether a source is a folder or an archive."""
+    """True if a source is a folder or an archive."""
     path = Path(source)
     return path.is_dir() or path.name.lower().endswith(_ARCHIVES)
 
@@ -195,7 +195,7 @@ _NAMED = frozenset(f"{role}_column" for role in ROLES)
 
 
 def _nobody_leads(first: Reader, many: int, second: Reader, fewer: int) -> InvalidInput:
-    """That files of different columns are about as many, and which columns to name."""
+    """The error that files of different columns are about as many, with the columns to name."""
     named = [
         f"{role}_column={has}"
         for role in ROLES
@@ -208,7 +208,7 @@ def _nobody_leads(first: Reader, many: int, second: Reader, fewer: int) -> Inval
 
 
 def files_told(names: Sequence[str], what: str) -> list[str]:
-    """How many files are so, and the first few by name; nothing where none is."""
+    """The number of such files, and the first few by name, in a line; nothing if there is none."""
     if not names:
         return []
     more = f" and {len(names) - _FILES_TOLD} more" if len(names) > _FILES_TOLD else ""

@@ -1,4 +1,4 @@
-"""What every importer gives: trajectories sorted by user and time, a report, and the rejected rows.
+"""The result of every importer: trajectories sorted by user and time, a report, and the rejected rows.
 
 Proof: docs/proofs/records.md.
 """
@@ -31,10 +31,10 @@ Importer: TypeAlias = "Callable[..., Imported]"
 
 @dataclass(frozen=True)
 class ImportReport:
-    """How many rows were read and kept, and why the others were dropped. No values.
+    """The numbers of rows that were read and kept, and the reasons for dropping the others. No values.
 
-    ``notes`` : what to tell of how they were read. ``layout`` : how the text is cut into lines; None without lines.
-    ``alike`` : spellings of names that were taken for other ones, and these; for the owner, and not shown.
+    ``notes`` : remarks on how they were read. ``layout`` : the cut of the text into lines; None without lines.
+    ``alike`` : spellings of names, and the names that they were taken for; for the owner, and not shown.
     """
 
     format: str
@@ -68,7 +68,7 @@ class Imported(NamedTuple):
     rejected: pa.Table
 
     def __repr__(self) -> str:
-        """How many rows there are: they are people's, so none of them is shown."""
+        """The numbers of rows alone: the rows are people's, so none of them is shown."""
         return f"Imported({self.trajectories!r}, report, {len(self.rejected):,} rejected rows)"
 
 
@@ -100,6 +100,6 @@ def sorted_by_name_and_time(trajectories: Trajectories) -> Trajectories:
 
 
 def _place_of(name: str) -> tuple[bool, int, str]:
-    """Where a name stands among any others: nobody else's name decides how it is compared."""
+    """The sort key of a name: nobody else's name decides how it is compared."""
     whole = name.isascii() and name.isdigit()
     return not whole, int(name) if whole else 0, name

@@ -124,7 +124,7 @@ def _ends(names: Sequence[str], layout: Layout, chosen: dict[str, str | None], w
 def read_ends(
     table: pa.Table, start: Times, end: Times, longest: int
 ) -> tuple[IntArray, IntArray, dict[str, IntArray], BoolArray]:
-    """Where intervals begin and end (n,), in microseconds; those that are none, by reason; and which of them are.
+    """The starts and ends of intervals (n,), in microseconds; invalid ones by reason; and a mask of the valid ones.
 
     An interval that ends before it begins, or more than ``longest`` after, is an invalid_interval.
     """
@@ -142,7 +142,7 @@ def read_ends(
 
 
 class _Spent:
-    """How many steps each person's intervals have so far, over all parts of a source."""
+    """The number of steps of each person's intervals so far, over all parts of a source."""
 
     def __init__(self, width: int, spelling: str) -> None:
         self._width = width
@@ -150,7 +150,7 @@ class _Spent:
         self._steps = np.zeros(0, dtype=np.int64)
 
     def add(self, users: pa.ChunkedArray, field: str, first: IntArray, last: IntArray) -> BoolArray:
-        """Which of the next intervals (n,) are within the bound of their person, with all before them."""
+        """A mask of the next intervals (n,): True within the bound of their person, with all intervals before them."""
         number, missing = self._people.add(users, field)
         self._steps = np.concatenate([self._steps, np.zeros(len(self._people.labels) - len(self._steps), np.int64)])
         steps = np.where(missing, 0, _first_step(last, self._width) - _first_step(first, self._width))
