@@ -85,7 +85,7 @@ _LEAST_LIKELY = 1e-250
 
 @dataclass(frozen=True, eq=False)
 class TrueRows:
-    """What is known of the truth: places (n, d) of the file's rows, and which rows are in no state."""
+    """The truth as far as it is known: places (n, d) of the file's rows, and a mask of the rows in no state."""
 
     places: FloatArray
     outside: BoolArray
@@ -93,9 +93,9 @@ class TrueRows:
 
 
 class ReportChoices(TypedDict, total=False):
-    """What a reader may choose of a report.
+    """The choices of a reader for a report.
 
-    users : whom to look at, in this order. truth : trajectories as they were released, a file or a table: the report is
+    users : the people to show, in order. truth : trajectories as they were released, a file or a table: the report is
     then for the data owner alone. title : the page's heading. backdrop : a public map to lie under the page's.
     """
 
@@ -322,9 +322,9 @@ def read_report(
 
 
 def _some_shown(count: int, wanted: Sequence[str], every: str, users: Sequence[str], total: int, called: str) -> str:
-    """Who can be looked at, where it is not everybody who was ``wanted``, or these are ``every`` n-th by name.
+    """The sentence on who can be looked at, if not all ``wanted`` people can, or these are ``every`` n-th by name.
 
-    ``users`` are those who were named. What is written of each person has to have room on the page (`MOST_WRITTEN`).
+    ``users`` are those who were named. The data of each person need room on the page (`MOST_WRITTEN`).
     """
     large = "more would make the page too large"
     if users:
@@ -338,7 +338,7 @@ def _some_shown(count: int, wanted: Sequence[str], every: str, users: Sequence[s
 
 
 def _after_sequence(rows: Rows, made: Made) -> str:
-    """What a reader must know of rows after the steps that a total over a sequence is of, where none has an answer."""
+    """The warning about rows after the steps of a total over a sequence, if none of them has an answer."""
     promise = made.statement.promise
     if promise is None or promise.steps is None:
         return ""
@@ -407,7 +407,7 @@ class _Reading:
 
     @property
     def not_remade(self) -> str:
-        """What a reader must know where not everybody's plans were made again."""
+        """The warning that not everybody's plans were made again; empty if they were."""
         total = len(self._rows.by_user)
         if self._smoothers is None or self.remade == total:
             return ""
@@ -419,7 +419,7 @@ class _Reading:
 
     @property
     def unplaced(self) -> str:
-        """What a reader must know where it cannot be told which steps have what was chosen for some."""
+        """The warning that rows cannot be matched to the steps with other choices; empty if they can."""
         if self._made.subjects is None or not self._made.subjects.chosen or not self._unplaced:
             return ""
         return (
@@ -619,9 +619,9 @@ def _require_plans(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mappin
 
 
 def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[tuple[int, Fraction]]], int]:
-    """Of each person the answers that a ledger has beside those of the file: of other files, and of other queries.
+    """The answers about each person that a ledger has beside the file's: of other files, and of other queries.
 
-    Beside them the number of these queries.
+    Also the number of these queries.
     """
     own = {user: set(rows.step[at[rows.asked[at]]].tolist()) for user, at in rows.by_user.items()}
     found: dict[str, list[tuple[int, Fraction]]] = {}
@@ -640,9 +640,9 @@ def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[t
 def prospects_of(
     made: Made, plan: SchedulePlan | None = None, begins: Callable[[int], IntArray] | None = None
 ) -> Prospects:
-    """What a reader is expected to find: simulated from the public model alone; of other totals as the ``plan`` has it.
+    """The expected findings of a reader, simulated from the public model; for other totals those of ``plan``.
 
-    ``begins``: the steps at which blocks of so many steps begin; people stay from step 1 on where nothing is said.
+    ``begins``: the steps at which blocks of so many steps begin; people stay from step 1 on if it is None.
     """
     if made.subjects is None:
         return Prospects(missing="give the policy")
@@ -680,7 +680,7 @@ def prospects_of(
 def prospects_in(
     world: World, schedule: Schedule, plan: SchedulePlan | None = None, *, scheduled: bool = True
 ) -> Prospects:
-    """What was expected of a schedule in a world of invented people; ``scheduled``: whether answers have one at all.
+    """The expected findings under a schedule among invented people; ``scheduled``: False if answers have none.
 
     ``plan``: of the schedule, with those of other totals. Raises as the planner does.
     """

@@ -1,4 +1,4 @@
-"""What a reader believes at each step, as the smallest sets of cells that hold half, 80 % and 95 % of the belief."""
+"""A reader's belief at each step, as the smallest sets of cells that hold half, 80 % and 95 % of it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Cells:
 
     @cached_property
     def at_edge(self) -> BoolArray:
-        """Which cells lie at the edge of the box of all."""
+        """A mask of the cells at the edge of the box of all."""
         grain = self.side * 1e-3
         return np.array([((at < self.low + grain) | (at > self.high - grain)).any() for at in self.rings])
 
@@ -121,7 +121,7 @@ class Cells:
 
 
 def levels(marginals: FloatArray) -> Levels:
-    """How far inside each cell lies (n, cells): in the smallest sets of 95, 80 and 50 %: 1, 2, 3; in none: 0.
+    """The level of each cell (n, cells): 1, 2, 3 in the smallest sets of 95, 80 and 50 %; 0 in none of them.
 
     Ties go to the lowest number.
     """
@@ -141,10 +141,10 @@ def written(row: Levels) -> str:
 
 
 def spreads(space: StateSpace, there: FloatArray, marginals: FloatArray, guesses: FloatArray) -> FloatArray:
-    """How far off (n,) a reader expects guesses (n, d) to be: the mean distance under the belief.
+    """The error (n,) that a reader expects of guesses (n, d): the mean distance under the belief.
 
-    Somebody may be at any of the places ``there`` (N, k, d) of their state: who knows the cell does not know more. Of a
-    cell that is far off the distance of its middle stands for them, and what they are beside the line to it adds.
+    Somebody may be at any of the places ``there`` (N, k, d) of their state. For a cell that is far off, the distance to
+    its middle stands for them; their spread across the line to it adds to that.
     """
     middles = there.mean(axis=1)
     shifts = there - middles[:, None]
@@ -186,7 +186,7 @@ def bands(answers: FloatArray, found: Levels) -> FloatArray:
 
 
 def _spacing(points: FloatArray) -> float:
-    """How far apart neighbouring answers typically are, and a little less."""
+    """A little less than the typical distance between neighbouring answers."""
     from scipy.spatial import cKDTree
 
     distinct = np.unique(points, axis=0)

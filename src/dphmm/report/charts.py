@@ -63,7 +63,7 @@ def named(values: FloatArray, unit: str) -> list[tuple[float, str]]:
 
 @dataclass(frozen=True)
 class Axes:
-    """Where numbers lie in a drawing: x and y from the least to the most of each."""
+    """The map from numbers to points of a drawing: x and y from the least to the most of each."""
 
     drawing: Drawing
     left: float
@@ -111,7 +111,7 @@ class Line:
 
 
 def alone(values: FloatArray) -> IntArray:
-    """Which values have no known one beside them: no line goes through them."""
+    """The indices of known values without a known neighbour: no line goes through them."""
     known = np.pad(np.isfinite(values), 1)
     return np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
 
@@ -129,7 +129,7 @@ def line_chart(
     inside: float = 0.0,
     ring: tuple[float, float] | None = None,
 ) -> Drawing:
-    """How far off a reader is, over the steps of a block or, on a logarithmic axis, by days, releases or budgets.
+    """A chart of a reader's error over the steps of a block or, on a logarithmic axis, days, releases or budgets.
 
     ``without`` the file: a line; on a logarithmic axis named alone where that is far beyond the others. ``asked``:
     where crosses are on the axis. ``inside``: the size of a cell, shaded. ``ring``: a point to be seen.

@@ -1,4 +1,4 @@
-"""What a report is about: released rows, what was promised, what a reader of them believes and is expected to find."""
+"""The content of a report: released rows, the promise, a reader's beliefs, and the expected findings."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def rounded_down(value: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What a release was made with; without ``subjects`` (no policy is known) nothing can be smoothed."""
+    """The inputs and the statement of a release; without ``subjects`` (no policy is known) nothing can be smoothed."""
 
     model: MarkovModel
     space: StateSpace
@@ -149,7 +149,7 @@ class Truth:
 
 
 class Leaving(NamedTuple):
-    """How far off a reader is about when people leave home: with the file, and by one guess for all.
+    """The reader's error about when people leave home: with the file, and by one guess for all.
 
     ``error`` and ``without`` (the file) in seconds; ``guess``: a time of day in the time ``zone``, the median of the
     true ones. Home is where the day begins, and who is 500 m from there has left. ``somebody``: one of these people.
@@ -173,7 +173,7 @@ class Leaving(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Backdrop:
-    """What lies under a map, in answer units: ``water`` (n, 2), ``roads`` as lines (n, 2), names at points.
+    """The layers under a map, in answer units: ``water`` (n, 2), ``roads`` as lines (n, 2), names at points.
 
     Water is filled by the even-odd rule; a row of NaN stands before each hole.
     """
@@ -194,12 +194,12 @@ OWNER_ONLY = "OWNER ONLY: "
 
 @dataclass(frozen=True, eq=False)
 class Prospects:
-    """What was expected of a release before it was made, from public data alone.
+    """The expected findings of a release before it was made, from public data alone.
 
-    ``expected``: of this schedule. ``stays``: what is found of who stays, by number of days or blocks; ``unlimited``
+    ``expected``: of this schedule. ``stays``: about people who stay, by number of days or blocks; ``unlimited``
     the same for an answer at every step. ``ladder``: plans of other totals, with theirs from step 1 on.
-    ``missing``: why there are none of these. ``partial``: whether rows are missing that say where people are.
-    ``people`` and ``stayers``: how many were invented who move as the model says, and who stay.
+    ``missing``: the reason if there are none. ``partial``: True if rows that tell people's places are missing.
+    ``people`` and ``stayers``: the numbers of invented people who move as the model says, and who stay.
     """
 
     expected: Expected | None = None
@@ -289,32 +289,32 @@ class ReleaseReport:
 
     @property
     def statement(self) -> ReleaseStatement:
-        """What was promised."""
+        """The privacy statement of the release."""
         return self.made.statement
 
     @property
     def called(self) -> dict[str, str]:
-        """What one is called whom the rows are about."""
+        """The forms of the noun for the subjects of the rows."""
         return self.statement.subjects.words
 
     @property
     def owner_only(self) -> bool:
-        """Whether the page shows where real people truly were."""
+        """True if the page shows true places of real people."""
         return self.truth is not None and not self.truth.simulated
 
     @property
     def on_map(self) -> bool:
-        """Whether answers are metres on a map."""
+        """True if answers are metres on a map."""
         return isinstance(self.space, MapSpace)
 
     @property
     def planar(self) -> bool:
-        """Whether answers are drawn on a plane."""
+        """True if answers are drawn on a plane."""
         return self.space.dimension == 2 and not self.space.has_labels
 
     @property
     def confirmed(self) -> bool:
-        """Whether the policy is known; without it nothing bounds what several answers tell together."""
+        """True if the policy is known; without it nothing bounds what several answers tell together."""
         return self.made.subjects is not None
 
     @property
@@ -328,7 +328,7 @@ class ReleaseReport:
 
     @cached_property
     def all_possible(self) -> bool:
-        """Whether the model is known to exclude no state at any step; not known without the policy."""
+        """True if the model is known to exclude no state at any step; False without the policy."""
         subjects = self.made.subjects
         return subjects is not None and subjects.setting.excludes_no_state and not self.statement.beginnings
 
@@ -339,19 +339,19 @@ class ReleaseReport:
 
     @cached_property
     def schedule(self) -> Schedule | None:
-        """When people are asked; None for every step."""
+        """The schedule of asked steps; None for every step."""
         return self.statement.asking
 
     @property
     def names_blocks(self) -> bool:
-        """Whether a promise or a clock says what a block is; without both no figure is one of whole blocks."""
+        """True if a promise or a clock defines a block; without both no figure is about whole blocks."""
         return self.promise is not None or self.made.model.step is not None
 
     @cached_property
     def whole_blocks(self) -> int:
-        """How many whole blocks the file has of whoever has most, with a row at every step.
+        """The number of whole blocks in the file, with a row at every step, for the person with most.
 
-        Where no clock and no promise says where blocks begin: how many in a row of consecutive steps.
+        If neither a clock nor a promise says where blocks begin: the number in a run of consecutive steps.
         """
         expected, rows, found = self.prospects.expected, self.rows, list[int]()
         if expected is None or not self.names_blocks:
@@ -370,14 +370,14 @@ class ReleaseReport:
 
     @property
     def _in_runs(self) -> bool:
-        """Whether any consecutive steps make a window or block: nothing says where those of the figures begin."""
+        """True if any consecutive steps make a window or block: nothing says where those of the figures begin."""
         if self.promise is None:
             return self.rows.time is None or self.made.model.step is None
         return self.promise.window is not None
 
     @property
     def _known_blocks(self) -> bool:
-        """Whether it is known where blocks begin: a file without times does not say it of blocks of a clock."""
+        """True if it is known where blocks begin: a file without times does not say it for blocks of a clock."""
         promise = self.promise
         return not self._in_runs and (self.rows.time is not None or promise is None or not isinstance(promise.per, str))
 
@@ -399,9 +399,9 @@ class ReleaseReport:
 
     @cached_property
     def begins_alike(self) -> bool:
-        """Whether what is found of who stays is that of blocks which begin as those of the file do.
+        """True if the findings about people who stay hold for blocks that begin as those of the file do.
 
-        Where beliefs decide when or on what people are asked these were followed from step 1, so the model must have
+        If beliefs decide when or on what people are asked, these were followed from step 1, so the model must have
         people alike at both, and plan their blocks alike.
         """
         subjects, expected = self.made.subjects, self.prospects.expected
@@ -428,9 +428,9 @@ class ReleaseReport:
 
     @cached_property
     def found(self) -> Found | None:
-        """What a reader of the file is expected to find; None where that is not known (``prospects.missing``).
+        """The expected findings of a reader of the file; None if they are not known (``prospects.missing``).
 
-        Where somebody is: of the file's rows, by what the public model and all answers say. Who stays at one place: of
+        About places: from the file's rows, by public model and answers. About people who stay at one place: from
         simulated people. None of it depends on true states, also where they are known.
         """
         (at, spreads), expected, known = self.believed, self.prospects.expected, self.prospects.stays
@@ -463,7 +463,7 @@ class ReleaseReport:
 
     @cached_property
     def _errors_of_people(self) -> FloatArray:
-        """What a reader misses each person by (2, n), summed over rows: with the file, and without it."""
+        """The reader's error (2, n) for each person, summed over rows: with the file, and without it."""
         counted = ~np.isnan(self.spreads) & ~np.isnan(self.alone)
         sums = [(self.spreads[own].sum(), self.alone[own].sum()) for at in self.rows.by_user.values()
                 if len(own := at[counted[at]])]  # fmt: skip
@@ -490,14 +490,14 @@ class ReleaseReport:
 
     @cached_property
     def rows_told(self) -> str:
-        """Whose rows the figures of where somebody is are of, in words."""
+        """The words for the rows that the figures of places are about."""
         at, people = self.believed[0], len(self.rows.by_user)
         of = len({self.rows.user[row] for row in at.tolist()})
         return "the rows of this file" if of == people else f"the rows of {of:,} of {people:,} {self.called['people']}"
 
     @cached_property
     def story(self) -> Story:
-        """What is told, as the terminal and ``--json`` have it."""
+        """The story of the release, as the terminal and ``--json`` have it."""
         return story(
             self.statement,
             self.promise,
@@ -522,12 +522,12 @@ class ReleaseReport:
 
     @cached_property
     def people_answered(self) -> int:
-        """How many people have an answer."""
+        """The number of people with an answer."""
         return sum(bool(self.rows.asked[own].any()) for own in self.rows.by_user.values())
 
     @cached_property
     def in_ledger(self) -> InLedger | None:
-        """What the ledger counts of the person with most answers; None without a ledger."""
+        """The ledger's account of the person with most answers; None without a ledger."""
         if self.elsewhere is None:
             return None
         largest = max(self.largest_of.values(), default=Fraction(0))
@@ -541,7 +541,7 @@ class ReleaseReport:
 
     @property
     def measured_words(self) -> list[str]:
-        """What was measured where the truth is known, apart from what is expected."""
+        """The sentences on the measured error if the truth is known, apart from the expected one."""
         truth, unit = self.truth, self.space.unit
         if truth is None or truth.mean is None:
             return []
@@ -551,7 +551,7 @@ class ReleaseReport:
 
     @cached_property
     def leaving(self) -> Leaving | None:
-        """When people left home, on a map with the truth and times; None where nobody did, or nothing is known."""
+        """The reader's error about times of leaving home, on a map with truth and times; None if unknown."""
         time, truth = self.rows.time, self.truth
         if time is None or truth is None or not self.on_map:
             return None
@@ -604,7 +604,7 @@ class ReleaseReport:
         return f"ReleaseReport({self.name}: {len(self.rows)} rows of {len(self.rows.by_user)} people)"
 
     def _repr_html_(self) -> str:
-        """What is told as a table, for notebooks: a row for each sentence, which the notebook breaks."""
+        """The story as a table, for notebooks: a row for each sentence, which the notebook breaks."""
         rows = "".join(
             f"<tr><th scope=row>{escape(name.replace('_', ' '))}</th><td>{escape(sentence)}</td></tr>"
             for name in ("verdict", *ANSWERS)
@@ -619,7 +619,7 @@ class ReleaseReport:
         return "+00:00" if self.promise is None else self.promise.zone
 
     def local(self, moments: Any) -> Any:
-        """What the clock of the page shows at moments, in seconds since 1970 UTC: in seconds as if it were UTC."""
+        """The page's local time at moments in seconds since 1970 UTC: in seconds as if it were UTC."""
         ahead = seconds_ahead(self.zone_name, np.atleast_1d(np.asarray(moments, dtype=np.int64)))
         return moments + (ahead if np.ndim(moments) else int(ahead[0]))
 
@@ -639,7 +639,7 @@ class ReleaseReport:
         return "UTC" + self.zone_name * (self.zone_name != "+00:00")
 
     def block(self, user: str, steps: IntArray) -> IntArray:
-        """Where the block of each step (n,) of a person begins: of the promise; without one the day, or everything."""
+        """The beginning of the block of each step (n,) of a person: of the promise, else of the day, or of all."""
         promise, rows, each = self.promise, self.rows, self.made.model.step
         own = rows.by_user[user]
         if promise is None or promise.per is None:
@@ -679,7 +679,7 @@ class ReleaseReport:
 
     @cached_property
     def spent(self) -> list[tuple[str, list[tuple[int, int, Fraction]]]]:
-        """Of each person the blocks in order: (block, answers, sum of epsilons); the ledger's where there is one."""
+        """Each person's blocks in order: (block, answers, sum of epsilons); the ledger's if there is one."""
         return self._in_blocks(alone=False)
 
     @cached_property
@@ -698,7 +698,7 @@ class ReleaseReport:
 
     @cached_property
     def sums(self) -> dict[str, list[tuple[int, Fraction]]]:
-        """Of each person answers and sum of epsilons in each block, or in the window that ends with each step."""
+        """Each person's answers and sum of epsilons in each block, or in the window that ends with each step."""
         window = None if self.promise is None else self.promise.window
         if window is None:
             return {user: [(answers, total) for _, answers, total in blocks] for user, blocks in self.spent}
@@ -728,10 +728,10 @@ class ReleaseReport:
 
 
 def passed_without_times(asked: IntArray, length: int) -> int:
-    """How many steps (0 to ``length`` - 1) of its block had passed before step 1, where no time tells.
+    """The number of steps (0 to ``length`` - 1) of its block that had passed before step 1, if no time tells.
 
-    ``asked`` (k,) are the steps with an answer. What is told is what no reader can deny: the place of step 1 with
-    fewest answers in the block with most. Of the places that a promise allows one is always among these.
+    ``asked`` (k,) are the steps with an answer. The result is one that no reader can deny: the place of step 1 with
+    fewest answers in the block with most. One of the places that a promise allows is always among these.
 
     >>> passed_without_times(np.array([1, 3, 5, 7]), 4), passed_without_times(np.array([2, 3]), 4)
     (0, 2)

@@ -114,7 +114,7 @@ def day(report: ReleaseReport) -> Figure | None:
 
 
 def maps_by_hour(report: ReleaseReport) -> tuple[list[tuple[Drawing, str]], str]:
-    """Where people are, by hour, and what the shades mean."""
+    """The maps of people by hour, and the meaning of their shades."""
     hours, called = report.hours, report.called["people"]
     if not hours:
         return [], ""
@@ -175,7 +175,7 @@ def covered(report: ReleaseReport) -> Figure | None:
 
 
 def error(report: ReleaseReport) -> Figure | None:
-    """How far off a reader is over the day: expected from public data, and measured where the report has the truth."""
+    """The reader's error over the day: expected from public data, and measured if the report has the truth."""
     found, expected = report.found, report.prospects.expected
     if len(report.rows) == 1 or not report.rows.asked.any() or expected is None or found is None:
         return None
@@ -219,7 +219,7 @@ def error(report: ReleaseReport) -> Figure | None:
 
 
 def nights(report: ReleaseReport) -> Figure | None:
-    """What is found of who stays at one place, by number of days or other blocks."""
+    """The findings about people who stay at one place, by number of days or other blocks."""
     prospects, found, promise = report.prospects, report.found, report.promise
     stays = prospects.stays
     if stays is None or found is None or len(stays.told) < 2 or found.unit == LABELS_WRONG or found.own_stay is None:
@@ -274,7 +274,7 @@ def nights_of_plan(plan: SchedulePlan) -> Figure | None:
 def _nights(
     stays: Sequence[tuple[str, str, Stays]], unit: str, ends: str, caption: str, space: StateSpace | None = None
 ) -> Figure:
-    """What is found of who stays: of (name, style, stays) a line each."""
+    """The findings about people who stay: a line for each (name, style, stays)."""
     _, _, first = stays[0]
     known = [(name, style, one.told) for name, style, one in stays if one.told]
     inside = space.unmerged.cell if space is not None and isinstance(space.unmerged, Grid) else 0.0
@@ -324,7 +324,7 @@ def ladder(plan: SchedulePlan) -> Figure:
 
 
 def ladder_of_plans(plans: Sequence[SchedulePlan]) -> Figure:
-    """What several totals buy: the expected error, and of who stays that after the first and the last of the blocks."""
+    """The worth of several totals: the expected error, and for people who stay that after the first and last block."""
     plans = sorted(plans, key=lambda plan: plan.schedule.promise.exact)
     unit, stays = plans[0].unit, plans[0].stays
     totals = [in_short(plan.schedule.promise.exact) for plan in plans]
@@ -501,7 +501,7 @@ def shares_of_population(found: Density, *, public: bool) -> Figure:
 
 
 def _some_of(drawn: Sequence[Person], every: Sequence[Person], called: str) -> str:
-    """Of whom a chart is, where it is not of all."""
+    """The words for the people of a chart; empty if it shows all."""
     if len(drawn) == len(every):
         return ""
     apart = -(-len(every) // len(drawn))

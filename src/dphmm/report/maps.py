@@ -42,7 +42,7 @@ _DEGREE, _LINE = 42.0, 15.0
 
 @dataclass(frozen=True)
 class View:
-    """Where answers (..., 2) lie in a square picture of ``side`` units."""
+    """The map from answers (..., 2) to points of a square picture of ``side`` units."""
 
     west: float
     north: float

@@ -1,4 +1,4 @@
-"""How far off a reader is at each step of a block of a report, expected and measured; and the axis of these steps."""
+"""The reader's error at each step of a block of a report, expected and measured; and the axis of these steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OverSteps:
 
     @cached_property
     def by_day(self) -> bool:
-        """Whether a block is a day of the clock."""
+        """True if a block is a day of the clock."""
         promise, model = self.report.promise, self.report.made.model
         if model.step is None or DAY % model.step:
             return False
@@ -74,7 +74,7 @@ class OverSteps:
 
     @cached_property
     def believed(self) -> tuple[FloatArray, FloatArray]:
-        """How far off a reader expects to be at each step (L,), and without the file; NaN without rows."""
+        """The mean error (L,) that a reader expects at each step, and without the file; NaN without rows."""
         at, spreads = self.report.believed
         drawn = self._place[at] < self.n
         at, spreads = at[drawn], spreads[drawn]

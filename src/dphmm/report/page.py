@@ -178,7 +178,7 @@ class Content(Shown):
 
     @property
     def bounds(self) -> list[tuple[str, Bound]]:
-        """What is guaranteed after one answer, those of a block, and the file, by name."""
+        """The guarantees after one answer, after those of a block, and for the file, by name."""
         told = self.report.story.guaranteed
         every = "all files and queries" if told.file is not None and told.file.of else "the whole file"
         named = [("one answer", told.one_answer), (every, told.file)]
@@ -189,7 +189,7 @@ class Content(Shown):
 
     @property
     def expected_if_asked(self) -> str:
-        """What a reader would find of somebody who is asked, on a page without an answer."""
+        """The expected findings about somebody who is asked, on a page without an answer."""
         expected = self.report.prospects.expected
         assert expected is not None
         return replace(expected.found, noun=self.report.statement.subjects.noun).lines[0]
@@ -212,7 +212,7 @@ class Content(Shown):
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """What the script reads."""
+        """The data that the script reads."""
         report = self.report
         if report.cells is None or self.map is None:
             return {}
@@ -294,7 +294,7 @@ class Content(Shown):
 
     @property
     def most_heads(self) -> tuple[str, str]:
-        """What the columns of a person's most answers and largest sum in a block are called."""
+        """The headings of the columns for a person's most answers and largest sum in a block."""
         if self.per == "in all":
             return "answers in all", ""
         article, _, block = self.per.partition(" ")
@@ -307,7 +307,7 @@ class Content(Shown):
 
     @property
     def budget_sentence(self) -> str:
-        """What was spent of the budget, by whom, and what limits the sum; empty where nothing confirms it."""
+        """The sentence on the spending, its people and the limit of the sum; empty if nothing confirms it."""
         report = self.report
         if not report.confirmed and report.elsewhere is None:
             # The rows say what they cost, and nothing confirms them.
@@ -354,7 +354,7 @@ class Content(Shown):
 
     @cached_property
     def ladder(self) -> list[tuple[str, str, str, str, str, bool]]:
-        """What other totals would give: total, answers, expected error, after the first and the last stay, chosen."""
+        """The worth of other totals: total, answers, expected error, after the first and the last stay, chosen."""
         promise, rows = self.report.promise, []
         for plan in self.report.prospects.ladder:
             schedule, error, stays = plan.schedule, off(plan.expected_error, plan.unit), plan.stays
@@ -379,7 +379,7 @@ class Content(Shown):
 
     @property
     def ladder_of(self) -> str:
-        """Of which files the figures of the ladder are: simulated ones, not of the rows of this one."""
+        """The sentence on the files of the ladder's figures: simulated ones, not the rows of this one."""
         report, expected = self.report, self.report.prospects.expected
         if expected is None:
             return ""
@@ -396,12 +396,12 @@ class Content(Shown):
 
     @property
     def ladder_has_seven(self) -> bool:
-        """Whether anything is known of more than one stay: a sequence that ends has no second."""
+        """True if anything is known of more than one stay: a sequence that ends has no second."""
         return any(row[4] not in ("", _NOT_COMPUTED) for row in self.ladder)
 
     @property
     def shares_drawn(self) -> str:
-        """Of which labels the charts of shares are, where they are not of all."""
+        """The sentence on the labels whose shares are drawn; empty if all are."""
         names, most = self.report.space.names, figures.SHARES
         if len(names) <= most:
             return ""
@@ -409,7 +409,7 @@ class Content(Shown):
 
     @property
     def too_few(self) -> str:
-        """Where the intervals of the shares leave nearly everything open: that they do."""
+        """The sentence that the intervals of the shares leave nearly everything open; empty if they do not."""
         shares = self.report.shares
         width = float(np.mean([share.high - share.low for share in shares])) if shares else 0.0
         if width < _TELLS_NOTHING:
@@ -428,7 +428,7 @@ class Content(Shown):
 
     @cached_property
     def beside_answers(self) -> list[Figure]:
-        """What stands on the first screen where there is no map: people, and the error where they leave room."""
+        """The figures of the first screen without a map: people, and the error if they leave room."""
         if self.map is not None or not self.line_figures:
             return []
         first, around = self.line_figures[: 1 if self.report.space.has_labels else figures.ON_FIRST], figures.AROUND
@@ -440,7 +440,7 @@ class Content(Shown):
 
     @property
     def check_command(self) -> str:
-        """How to check the file, to be typed in its folder; files that the reader has to name are in capitals."""
+        """The command that checks the file, for its folder; files that the reader has to name are in capitals."""
         name = self.report.name
         name = f"./{name}" if name.startswith("-") else name
         statement = self.report.statement

@@ -1,4 +1,4 @@
-"""What each colour means, on light and on dark paper: one table for pages, pictures of notebooks, and their styles."""
+"""The meaning of each colour, on light and on dark paper: one table for pages, notebook pictures and their styles."""
 
 from __future__ import annotations
 

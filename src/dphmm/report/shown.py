@@ -1,4 +1,4 @@
-"""Whom a report shows first, on which day and at which step; and what rows, days and steps are called."""
+"""The person, day and step that a report shows first; and the names of rows, days and steps."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Shown:
 
     @property
     def answered(self) -> bool:
-        """Whether anything was asked."""
+        """True if anything was asked."""
         return bool(self.report.rows.asked.any())
 
     @property
     def alone(self) -> bool:
-        """Whether the file has one row, so that nothing is over time."""
+        """True if the file has one row, so that nothing is over time."""
         return len(self.report.rows) == 1
 
     @cached_property
     def person(self) -> Person | None:
-        """Who is shown first, chosen by what was published, whatever the truth is; of named ones the first."""
+        """The person who is shown first, chosen by what was published, not by the truth; the first of named ones."""
         persons = self.report.persons
         return persons[self.first_person] if persons else None
 
@@ -53,7 +53,7 @@ class Shown:
         return next(inside, answered[0] if answered else 0)
 
     def _is_inside(self, person: Person) -> bool:
-        """Whether what is believed at the step that is shown of a person, and its answer, is off the map's edge."""
+        """True if the belief about a person at the step that is shown, and the answer there, are off the map's edge."""
         cells, (_, at) = self.report.cells, self._opening(person)
         if cells is None or person.levels is None:
             return False
@@ -63,9 +63,9 @@ class Shown:
         return not beyond and not person.levels[at][cells.at_edge].any()
 
     def _opening(self, person: Person) -> tuple[int, int]:
-        """Which day and row of a person are shown first.
+        """The day and the row of a person that are shown first.
 
-        The day with most answers, of several the longest; its answer nearest to 14:00, else its first row.
+        The day with most answers, or the longest of several; its answer nearest to 14:00, or else its first row.
         """
         days, asked, time = self.days(person), self.report.rows.asked[person.rows], self.report.rows.time
         counts = [(int(asked[at].sum()), len(at)) for _, at in days]
@@ -79,7 +79,7 @@ class Shown:
 
     @property
     def who_is_first(self) -> str:
-        """Why this person is shown first."""
+        """The reason why this person is shown first."""
         if self.report.chosen:
             return "chosen by who made this page"
         if self.first_person > 0 and self._is_inside(self.report.persons[self.first_person]):
@@ -94,7 +94,7 @@ class Shown:
 
     @cached_property
     def day(self) -> IntArray:
-        """Which of the first person's rows are of that day."""
+        """The numbers of the first person's rows on that day."""
         assert self.person is not None
         return self.days(self.person)[self.first[0]][1]
 
@@ -116,19 +116,19 @@ class Shown:
 
     @property
     def shown_day(self) -> str:
-        """Which day of the first person is shown; empty without times."""
+        """The day of the first person that is shown; empty without times."""
         if self.person is None or self.report.rows.time is None:
             return ""
         return f", {self.days(self.person)[self.first[0]][0]}"
 
     def moment(self, row: int) -> str:
-        """When a row is: its time of the day, or its step."""
+        """The moment of a row: its time of the day, or its step."""
         if self.report.rows.time is None:
             return f"step {int(self.report.rows.step[row]):,}"
         return clock(self.report.local(int(self.report.rows.time[row])) % DAY)
 
     def how_far(self, person: Person, at: int) -> str:
-        """How far off a reader is at a row of a person: measured where the truth may be shown, else as they expect."""
+        """The reader's error at a row of a person: measured if the truth may be shown, else as they expect it."""
         report, row = self.report, int(person.rows[at])
         if report.truth is not None and not np.isnan(report.truth.errors[row]):
             return f"a reader is {_together(off(float(report.truth.errors[row]), report.space.unit))}"
@@ -139,7 +139,7 @@ class Shown:
     # -- axes over time --------------------------------------------------------------------------------------------
 
     def places(self, people: list[Person]) -> list[list[int]]:
-        """Where the rows of each person lie on one axis: bins of the clock, or steps where there is none."""
+        """The positions of each person's rows on one axis: bins of the clock, or steps without one."""
         rows, step = self.report.rows, self.report.made.model.step
         if rows.time is None or step is None:
             at = [rows.step[person.rows] for person in people]

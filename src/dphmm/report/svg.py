@@ -108,7 +108,7 @@ class Drawing:
 
     @property
     def inside(self) -> Markup:
-        """What is drawn, without the picture around it."""
+        """The drawing without the picture around it."""
         return Markup("".join(self._parts))
 
     def __html__(self) -> str:

@@ -139,7 +139,7 @@ def short_day(seconds: int, year: bool) -> str:
 
 
 def several_years(report: ReleaseReport) -> bool:
-    """Whether the rows lie in more than one year, so that a day and a month alone would be of several days."""
+    """True if the rows lie in more than one year, so that a day and a month alone would be of several days."""
     time = report.rows.time
     return time is not None and len({year_name(report.local(int(end))) for end in (time.min(), time.max())}) > 1
 

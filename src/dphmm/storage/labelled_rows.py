@@ -50,7 +50,7 @@ class Labelled:
 
     @property
     def pairs(self) -> int:
-        """How many pairs there can be."""
+        """The number of possible pairs."""
         return self.states[1].n_states * self.symbols[1].n_states
 
     @property

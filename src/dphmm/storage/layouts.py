@@ -1,4 +1,4 @@
-"""How a source of rows is laid out: how texts are cut, columns, whose rows they are, how times are written.
+"""The layout of a source of rows: the cut of texts, columns, users, and the form of times.
 
 Every importer of rows is a layout, or makes one of its options.
 
@@ -29,13 +29,13 @@ _TEXTS = re.compile(r"(?:^|/)[^./][^/]*\.(?:txt|csv|tsv|dat|data|log)(?:\.gz)?$"
 
 @dataclass(frozen=True)
 class Layout(TextLayout):
-    """How a source of rows is laid out, beyond how its texts are split into records.
+    """The layout of a source of rows, beyond the rules that split its texts into records.
 
     ``columns`` : role (user, time, order, trip, state, lat, lon) -> name of a column; the others are found by name.
-    ``user_name`` : whose all rows are. ``user_from`` : file-name or folder-name, of which the first group of
+    ``user_name`` : the user of all rows. ``user_from`` : file-name or folder-name, of which the first group of
     ``user_pattern`` is the user; files whose name it does not match are left out. ``time_format`` as `Times` takes it.
-    ``no_times`` : rows are taken in the order of the file. ``spelling`` as in `load_trajectories`. ``files`` : which
-    members of an archive are read. ``importing`` : times that nobody named are refused, and options say whose rows
+    ``no_times`` : rows are taken in the order of the file. ``spelling`` as in `load_trajectories`. ``files`` : the
+    members of an archive that are read. ``importing`` : unnamed times are refused, and options say whose rows
     they are.
 
     Raises InvalidInput for parts that contradict each other.

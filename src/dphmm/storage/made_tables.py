@@ -111,7 +111,7 @@ def _numbers(weights: NDArray[Any], size: int) -> NDArray[np.object_]:
 
 
 def _making(told: Any) -> Making:
-    """How it was made. Raises ValueError or TypeError for another description."""
+    """The figures of a table's making. Raises ValueError or TypeError for another description."""
     cost, bound = float(told["cost"]), float(told["bound"])
     if not (np.isfinite(cost) and np.isfinite(bound) and cost >= 0 and bound >= 0):
         raise ValueError("costs that are none")

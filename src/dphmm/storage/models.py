@@ -320,7 +320,7 @@ class People:
         return "People(...)"
 
     def has_one_of(self, users: Iterable[str]) -> bool | None:
-        """Whether one of these user names is in it; None of no names at all.
+        """True if one of these user names is among the people; None for no names at all.
 
         Names are compared as text, without regard to capitals, to spaces at the ends and to how Unicode writes a
         character. Two names of one person are two names.
@@ -330,7 +330,7 @@ class People:
 
 
 def people_path(model: PathLike) -> Path:
-    """Where the people of a model file are: model.npz.people."""
+    """The path of the people of a model file: model.npz.people."""
     file = Path(model)
     return file.with_name(f"{file.name}.people")
 
@@ -428,7 +428,7 @@ _NUMBER = re.compile("[0-9]+")
 
 
 def space_facts(space: StateSpace) -> dict[str, Any]:
-    """What the states are."""
+    """The facts about the states."""
     if space.has_labels:
         told = {"kind": space.kind, "states": space.n_states, "answers": "the names themselves"}
         return {**told, "answer_unit": space.unit, "sha256": space.digest}
@@ -444,7 +444,7 @@ def space_facts(space: StateSpace) -> dict[str, Any]:
 
 
 def model_facts(model: MarkovModel) -> dict[str, Any]:
-    """Where subjects can go, and where the model is from."""
+    """The facts about possible moves, and about the origin of the model."""
     provenance = model.provenance
     return {
         "possible_moves": model.n_transitions,

@@ -109,10 +109,10 @@ def load_policy_space(path: str | os.PathLike[str], space: StateSpace) -> StateS
 
 
 def load_setting(path: str | os.PathLike[str], labels: bool = False) -> dict[str, str]:
-    """What the file of a policy says of plans: constraint, mechanism, protection, start; of each only where it does.
+    """The choices of plans in the file of a policy: constraint, mechanism, protection, start, each if it is there.
 
-    A mechanism that is the file of a made table is read, and named by its reference. ``labels`` : whether answers are
-    names. Raises InvalidInput for a file that is no policy, and for a setting that is none, naming its member::
+    A mechanism that is the file of a made table is read, and named by its reference. ``labels`` : True if answers are
+    names. Raises InvalidInput for a file that is no policy, and for an invalid setting, naming its member::
 
         setting = dphmm.storage.load_setting("policy.json")
         dphmm.ReleaseSession(model, policy, space, 1, **setting)

@@ -70,7 +70,7 @@ class PrivateRows:
 
     @property
     def n_rows(self) -> int:
-        """How many rows the file has, those that cannot be read among them."""
+        """The number of rows in the file, including those that cannot be read."""
         return len(self.places) + len(self.odd)
 
 
@@ -97,7 +97,7 @@ class PrivateTable:
 
     @property
     def name(self) -> str:
-        """What messages call it: the name of the file, or "the table"."""
+        """The name of the table in messages: that of the file, or "the table"."""
         return "the table" if self.path is None else self.path.name
 
     def columns(self) -> list[str]:
@@ -106,7 +106,7 @@ class PrivateTable:
 
     @property
     def is_edges(self) -> bool:
-        """Whether it is a text of edges, which has no header."""
+        """True if it is a text of edges, which has no header."""
         return self.edges and self.path is not None and self.path.name.lower().endswith(TEXT)
 
     def _rows(self) -> Rows:
@@ -332,7 +332,7 @@ _MEANING = "counts for the data owner alone: they depend on where people are, an
 
 
 def owner_path(output: str) -> Path:
-    """Where the counts of a release to ``output`` are; of a stream, which has none, they are beside its ledger."""
+    """The path of the owner's counts for a release to ``output``; those of a stream are beside its ledger."""
     return Path(f"{output}.owner.json")
 
 
@@ -357,7 +357,7 @@ def write_counts(path: Path, counts: Mapping[str, Any]) -> None:
 
 
 def rejected_path(output: str) -> Path:
-    """Where the rows set aside on the way to ``output`` are listed."""
+    """The path of the list of rows that were set aside on the way to ``output``."""
     return Path(f"{output}.rejected.csv")
 
 

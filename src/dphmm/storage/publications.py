@@ -60,7 +60,7 @@ class Kept(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What became of it, for people."""
+        """The sentence about its storage, for people."""
         name = self.published.publication.name
         if self.fresh:
             return f"stored as {name} before it was shown; asked again, the ledger gives this result"

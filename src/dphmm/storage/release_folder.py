@@ -143,7 +143,7 @@ class ReleaseFolder:
         return next((self.path / name for name in TABLES if (self.path / name).exists()), self.path / new)
 
     def others(self) -> list[str]:
-        """What of the folder does not belong to the release, or was changed since: a line each."""
+        """A line for each file of the folder that the index does not name, that was changed, or that is missing."""
         digests, lines = self.files(), []
         for path in sorted(path for path in self.path.rglob("*") if not path.is_dir()):
             name = path.relative_to(self.path).as_posix()

@@ -163,7 +163,7 @@ class ReleaseTable:
         return _open_turn(self.entries())
 
     def stale(self) -> bool:
-        """Whether a turn is open whose lease ran out, by this machine's clock."""
+        """True if a turn is open and its lease has run out, by this machine's clock."""
         begun = self.open_turn()
         return begun is not None and self._left(begun) < 0
 
@@ -296,7 +296,7 @@ class Turn:
         self._begun = begun
 
     def entry_path(self, partition: int, attempt_random: str | None = None) -> Path:
-        """Where an attempt writes the rows of a partition: a name that no other attempt has (`entry_name`)."""
+        """The path of an attempt's rows of a partition: no other attempt has this name (`entry_name`)."""
         return self.table.data / entry_name(self.job, partition, attempt_random)
 
     def tags(self) -> dict[int, set[str]]:

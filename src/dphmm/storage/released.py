@@ -155,7 +155,7 @@ def as_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """What some rows of a file add up to, as data: parts that share no user make a `Published` (`Published.of_parts`).
+    """The sums over some rows of a file, as data: parts that share no user make a `Published` (`of_parts`).
 
     ``epsilon`` and ``nanos`` are those of `Published.largest`.
     """
@@ -172,7 +172,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 class Published:
-    """What a file publishes, added up as it is written: counts and sums over public rows."""
+    """The sums over a published file, added up as it is written: counts and sums over public rows."""
 
     def __init__(self, rows: Iterable[Released] = ()) -> None:
         self.rows = self.not_asked = self.constants = self.replayable = 0
@@ -186,7 +186,7 @@ class Published:
 
     @classmethod
     def of_parts(cls, parts: Iterable[Counted]) -> Published:
-        """What parts of a file publish together; no user has rows in two of them."""
+        """The sums over several parts of a file; no user has rows in two of them."""
         together = cls()
         for part in parts:
             together.rows += part.rows
@@ -246,12 +246,12 @@ class Published:
 
     @property
     def subjects(self) -> int:
-        """How many users have rows."""
+        """The number of users with rows."""
         return len(self._accounts) + self._elsewhere[0]
 
     @property
     def unanswered(self) -> int:
-        """How many users have rows and nothing spent on them: where nothing is a constant, no answer."""
+        """The number of users with rows and no spending: if nothing is a constant, those without an answer."""
         return sum(account == EMPTY for account in self._accounts.values())
 
     @property

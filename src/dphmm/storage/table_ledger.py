@@ -219,7 +219,7 @@ def _requests(query: str, rows: pa.Table, plans: Mapping[str, PlanRecord]) -> tu
 
 
 def _moments_of(tables: Sequence[pa.Table], users: Collection[str]) -> Iterator[tuple[str, IntArray]]:
-    """What the steps of each of these users stand for, by the times of all their rows. Raises as `ledger_of` does."""
+    """The moments of each user's steps, by the times of all their rows. Raises as `ledger_of` does."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -240,7 +240,7 @@ def _moments_of(tables: Sequence[pa.Table], users: Collection[str]) -> Iterator[
 
 
 def _texts(rows: pa.Table, name: str) -> list[str]:
-    """What a column has that is not null."""
+    """The values of a column that are not null."""
     found: list[str] = rows.column(f"{PREFIX}{name}").drop_null().to_pylist()
     return found
 

@@ -375,12 +375,12 @@ def to_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def is_path(given: Any) -> bool:
-    """Whether something is the path of a file."""
+    """True for the path of a file."""
     return isinstance(given, (str, os.PathLike))
 
 
 def is_table(given: Any) -> bool:
-    """Whether something is the path of a table, or a frame of any kind."""
+    """True for the path of a table, and for a frame of any kind."""
     shapes = ("columns", "column_names", "collect_schema", "__arrow_c_stream__")
     return is_path(given) or any(hasattr(given, name) for name in shapes)
 

@@ -63,7 +63,7 @@ class LoadedVisits(NamedTuple):
 
 
 def by_reason(rejected: pa.Table) -> dict[str, int]:
-    """How many rows were rejected, by reason."""
+    """The number of rejected rows, by reason."""
     counted = rejected.column("reason").value_counts().to_pylist()
     return {each["values"]: each["counts"] for each in sorted(counted, key=lambda each: str(each["values"]))}
 
@@ -191,10 +191,10 @@ def _states(part: dict[str, NDArray[Any]], labels: tuple[str, ...], space: State
 
 @dataclass(frozen=True)
 class Expansion:
-    """What a layout whose rows are trips or intervals makes of them: other rows, of the columns of ``roles``.
+    """The expansion of trips or intervals to other rows, with the columns of ``roles``.
 
     ``read`` : the columns that it takes. ``expand`` gives a table, for each of its rows the number of the row, from 0,
-    that it is of, and the rows, by reason, that make none. ``times`` : what it reads times with.
+    that it is of, and the rows, by reason, that make none. ``times`` : the reader of its times.
     """
 
     read: tuple[str, ...]
@@ -208,7 +208,7 @@ Expanding = Callable[[Sequence[str], Layout], Expansion]
 
 
 class SourceRows(NamedTuple):
-    """What was read of a source: how many ``rows`` in how many ``files``, and ``notes`` to tell of it."""
+    """The rows that were read of a source: the numbers of ``rows`` and of ``files``, and ``notes`` on the reading."""
 
     loaded: Loaded
     rows: int
@@ -314,7 +314,7 @@ class Reader:
             self._read_cells()
 
     def end_of_file(self, name: str, ragged: Mapping[int, str]) -> None:
-        """What comes next is of another file; ``ragged`` are the rows of this one that were in no part, and why."""
+        """End a file: the next rows are of another one. ``ragged`` are the rows of this one in no part, and why."""
         self._places.end_of_file(name, self._rows + self._gathered, ragged)
 
     def _read_cells(self) -> None:
@@ -399,15 +399,15 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def looks_like_times(name: str) -> bool:
-    """Whether a column's name says that it has times: t_local, timestamp, pickup_datetime, eventTime."""
+    """True if a column's name suggests times: t_local, timestamp, pickup_datetime, eventTime."""
     words = [word.lower() for word in _WORD.findall(name)]
     return any(word in _TIME_WORDS or word.endswith(("time", "stamp", "times")) for word in words)
 
 
 def _unnamed_times(names: Sequence[str], types: Mapping[str, Any], roles: Roles, layout: Layout) -> list[str]:
-    """What to tell of columns that likely have times, and are not read.
+    """The notes on columns that likely have times, and are not read.
 
-    Raises InvalidInput where nothing else says in which order rows are.
+    Raises InvalidInput if nothing else gives the order of rows.
     """
     import pyarrow as pa
 
@@ -462,7 +462,7 @@ def _trip_numbers(user: IntArray, codes: IntArray, labels: tuple[str, ...]) -> N
 
 
 def _by_appearance(user: IntArray, codes: IntArray) -> IntArray:
-    """How many other codes of the same user appear before each row's code does (n,)."""
+    """The number of other codes of the same user that appear before each row's code (n,)."""
     pairs = user * (int(codes.max()) + 1) + codes
     _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
     in_turn = np.argsort(first)

@@ -30,7 +30,7 @@ _TABLE = (
 
 
 def owner_folder(ledger: PathLike) -> Path:
-    """Where files for the owner of a ledger are."""
+    """The folder of files for the owner of a ledger."""
     return Path(f"{os.fspath(ledger)}.owner")
 
 
@@ -64,7 +64,7 @@ def owner_key(ledger: PathLike, create: bool) -> bytes | None:
 
 
 def stored_prefixes(ledger: PathLike, people: Sequence[str]) -> dict[str, list[Prefix]]:
-    """What is kept of the rows without any mark of each of these people. Raises InvalidInput for a damaged file."""
+    """The stored prefixes of each person's rows without any mark. Raises InvalidInput for a damaged file."""
     path = owner_folder(ledger) / _ROWS
     if not path.exists():
         return {}

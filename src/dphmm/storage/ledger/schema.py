@@ -66,7 +66,7 @@ def number_of(text: str) -> Fraction:
 
 
 def digest_of(text: str | bytes) -> bytes:
-    """What a document or a snapshot is found or checked by: the first 16 bytes of its SHA-256."""
+    """The key or checksum of a document or a snapshot: the first 16 bytes of its SHA-256."""
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).digest()[:16]
 
 
@@ -453,7 +453,7 @@ def prepare(connection: sqlite3.Connection, path: Path, spelling: str = "same") 
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
-    """Whether a file has no tables yet."""
+    """True if a file has no tables yet."""
     return not _objects(connection)
 
 

@@ -221,7 +221,7 @@ class SqliteLedger:
                 transaction.end()
 
     def names_of(self, subjects: Sequence[str]) -> list[str]:
-        """What each of these people is called here; see the protocol."""
+        """The stored name of each of these people; see the protocol."""
         keys = [self._key_of(subject) for subject in subjects]
         names = dict(self._rows_of(_NAMES_OF, keys))
         return [names.get(key, subject) for key, subject in zip(keys, subjects, strict=True)]
@@ -247,7 +247,7 @@ class SqliteLedger:
         return [plan_from(row) for row in self._rows(_PLANS_AT, subject, t, query)]
 
     def spent(self, subject: str) -> Spent:
-        """What the subject has spent over all queries; zero when unknown."""
+        """The subject's spending over all queries; zero if unknown."""
         rows = self._rows(_ACCOUNT, subject)
         return (account_from(rows[0]) if rows else EMPTY).spent
 
@@ -270,12 +270,12 @@ class SqliteLedger:
         return published_from(rows[0]) if rows else None
 
     def count_releases(self, query: str) -> int:
-        """How many steps of a query were answered, of all subjects together."""
+        """The number of answered steps of a query, over all subjects."""
         ((count,),) = self._rows(_RELEASES, query)
         return int(count)
 
     def facts(self) -> dict[str, Fraction]:
-        """What holds of all publications: "delta", where rho terms are converted, and "cap_epsilon"."""
+        """The facts of all publications: "delta", if rho terms are converted, and "cap_epsilon"."""
         rows = self._rows("SELECT key, value FROM meta WHERE key IN ('delta', 'cap_epsilon')")
         return {name: fact_from(value) for name, value in rows}
 
@@ -293,7 +293,7 @@ class SqliteLedger:
         return [SessionHeader(subject, query, options_from(options)) for subject, query, options in rows]
 
     def spent_of(self, subjects: Sequence[str]) -> list[Spent]:
-        """What each of these subjects has spent over all queries, in their order; zero when unknown."""
+        """The spending of each of these subjects over all queries, in their order; zero if unknown."""
         accounts = {row[0]: account_from(row[1:]) for row in self._rows_of(_SPENT_OF, subjects)}
         return [accounts.get(subject, EMPTY).spent for subject in subjects]
 

@@ -434,7 +434,7 @@ class SqliteTransaction(BaseTransaction):
         self._failed = False
 
     def _require_recorded(self, rows: list[Row]) -> None:
-        """What is shown is what the rows hold: read them back, session by session."""
+        """Check that the rows hold what is shown: read them back, session by session."""
         for session, added in groupby(rows, key=itemgetter(0)):
             expected = list(map(_T_AND_Z, added))
             first, last = expected[0][0], expected[-1][0]
@@ -495,6 +495,6 @@ class SqliteTransaction(BaseTransaction):
 
 
 def _marks(values: Sequence[object], columns: int = 1) -> str:
-    """Where a statement takes these values, or rows of so many ``columns``."""
+    """The placeholders of a statement for these values, or for rows of so many ``columns``."""
     one = ",".join("?" * columns)
     return ",".join([f"({one})" if columns > 1 else one] * len(values))
