@@ -682,7 +682,7 @@ def prospects_in(
 ) -> Prospects:
     """The expected findings under a schedule among invented people; ``scheduled``: False if answers have none.
 
-    ``plan``: of the schedule, with those of other totals. Raises as the planner does.
+    ``plan``: the plan of the schedule, with plans of other totals. Raises as the planner does.
     """
     stays = world.stays(schedule, LONGER if scheduled else _WITHOUT_SCHEDULE)
     expected, stayers = world.expected(schedule, stays), world.stayers(schedule)

@@ -132,7 +132,7 @@ def line_chart(
     """A chart of a reader's error over the steps of a block or, on a logarithmic axis, days, releases or budgets.
 
     ``without`` the file: a line; on a logarithmic axis named alone where that is far beyond the others. ``asked``:
-    where crosses are on the axis. ``inside``: the size of a cell, shaded. ``ring``: a point to be seen.
+    the places of crosses on the axis. ``inside``: the size of a cell, shaded. ``ring``: a point to be seen.
     """
     drawn = [(np.asarray(line.points, dtype=np.float64).reshape(-1, 2), line) for line in lines]
     base, bands = np.asarray(without.points, dtype=np.float64), [line.band for line in lines if line.band is not None]

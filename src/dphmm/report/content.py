@@ -152,7 +152,7 @@ class Leaving(NamedTuple):
     """The reader's error about when people leave home: with the file, and by one guess for all.
 
     ``error`` and ``without`` (the file) in seconds; ``guess``: a time of day in the time ``zone``, the median of the
-    true ones. Home is where the day begins, and who is 500 m from there has left. ``somebody``: one of these people.
+    true ones. Home is the first place of the day; 500 m from it is away. ``somebody``: one of these people.
     """
 
     error: float
@@ -196,7 +196,7 @@ OWNER_ONLY = "OWNER ONLY: "
 class Prospects:
     """The expected findings of a release before it was made, from public data alone.
 
-    ``expected``: of this schedule. ``stays``: about people who stay, by number of days or blocks; ``unlimited``
+    ``expected``: for this schedule. ``stays``: about people who stay, by number of days or blocks; ``unlimited``
     the same for an answer at every step. ``ladder``: plans of other totals, with theirs from step 1 on.
     ``missing``: the reason if there are none. ``partial``: True if rows that tell people's places are missing.
     ``people`` and ``stayers``: the numbers of invented people who move as the model says, and who stay.

@@ -216,7 +216,7 @@ def is_secure(bits: Bits) -> bool:
     """True if these are the package's own system bits, or keyed bits of a new job key, as they were written.
 
     Nothing that an object says of itself counts: not an attribute, not a class derived from these, not one of these
-    with a method replaced. Whatever else makes the words, a release with them promises nothing.
+    with a method replaced. A release with words from anything else promises nothing.
     """
     return any(source.counts(bits) for source in _SOURCES if source.kind is type(bits))
 

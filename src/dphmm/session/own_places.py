@@ -87,7 +87,7 @@ def deciding(answers: Mapping[str, int]) -> list[str]:
 def chosen_places(people: Iterable[Person], base: FloatArray) -> OwnPlaces | None:
     """The parameters of own places that best predict answers left out of learning; None if none do.
 
-    One answer in five of each is left out. A choice is taken where the answers left out are likelier than without own
+    One answer in five of each is left out. A choice is taken if the answers left out are likelier than without own
     places by more than one standard error over people, and then the likeliest one.
     """
     choices = [OwnPlaces(rate, weight, base) for rate in RATES for weight in WEIGHTS]

@@ -279,7 +279,7 @@ def exact_room() -> float:
 class Likelihood:
     """The arrays of a plan that the kernel reads; answers have to be within ``room``.
 
-    ``columns`` (d, N) are the states' answers. Where states are released as others, ``columns`` (d, P) are of the plan
+    ``columns`` (d, N) are the states' answers. If states are released as others, ``columns`` (d, P) are of the plan
     states of ``contracted`` alone.
     """
 

@@ -237,11 +237,11 @@ _NONE: BoolArray = np.zeros(0, dtype=np.bool_)
 class SubjectState:
     """The state of a subject; all of it can be folded from the ledger again.
 
-    ``last`` is its last stored step as of the last look; ``joint`` is True if it has other queries. ``position`` is its
-    position, None before step 1, and ``posterior`` the belief given the step before; both stay None if no belief is
-    kept. ``stored`` are steps that were read and not yet passed. ``version`` is that of its account at the last
-    committed transaction: while the ledger has the same version, there is nothing new to read. ``ahead``: the belief
-    includes rounds that are not committed yet; their transaction may be rolled back.
+    ``last`` is its last stored step as of the last look; ``joint`` is True if it has other queries. ``position`` is the
+    belief before its next step, None before step 1; ``posterior`` is the belief given the step before. Both stay None
+    if no belief is kept. ``stored`` are steps that were read and not yet passed. ``version`` is that of its account at
+    the last committed transaction: while the ledger has the same version, there is nothing new to read. ``ahead``: the
+    belief includes rounds that are not committed yet; their transaction may be rolled back.
     """
 
     name: str

@@ -401,7 +401,7 @@ def _rows_of(parts: Sequence[tuple[Steps, int, int]]) -> list[Rows]:
 def likelihood_rows(plan: Plan, answers: IntArray, everywhere: bool = False) -> Rows:
     """The likelihood of a plan's answers (k, d), given each state, up to constants; equal answers have one row.
 
-    ``everywhere``: from states outside the plan's support too, whose answer is that of their surrogate; else these
+    ``everywhere``: states outside the plan's support count too, with the answer of their surrogate; else these
     are excluded. A likelihood that underflows is not impossible. An answer that no state gives has a row of -inf.
     """
     different, which = different_rows(answers)

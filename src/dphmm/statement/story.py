@@ -163,7 +163,7 @@ whether this holds is not known: {{ whole.why }}
 
 
 class NotProtected(Part, frozen=True, kw_only=True):
-    """What these releases do not hide: the codes of the statement."""
+    """The codes of the statement for the things that these releases do not hide."""
 
     codes: list[str]
 
@@ -216,7 +216,7 @@ at most {{ in_short(most) }} of {{ in_short(total) }} {{ within(of) }} for each 
 
 
 class NotChecked(Part, frozen=True, kw_only=True):
-    """What a reader of the files cannot check: origin of the model, and what a policy or a ledger would confirm."""
+    """The things that a reader of the files cannot check: the model's origin, and facts of policy and ledger."""
 
     codes: list[str]
 
@@ -301,7 +301,7 @@ def story(
     count, in place of the file's. ``confirmed``: True if the policy is known; else no limit is told.
     ``all_possible``: True if the model excludes no state at any step
     (`dphmm.session.setting.Setting.excludes_no_state`). ``as_stated``: told by a reader of the statement. ``answered``:
-    how many people have an answer. ``largest``: what the rows of anybody in a block sum to, where the file tells it;
+    the number of people with an answer. ``largest``: the largest sum of a person's rows in a block, if the file has it;
     else it is bounded.
     """
     noun = "label" if statement.space.kind == "labels" else "answer"

@@ -28,18 +28,18 @@ Reasons = list[Annotated[str, rule(enum=list(REASONS))]]
 
 
 class SyntheticStatement(Part, frozen=True, kw_only=True):
-    """What rows drawn from a model tell of the people whom the model was fitted on. Every member is public.
+    """The facts that rows drawn from a model tell about the people of its fit. Every member is public.
 
     format : Of this kind of statement.
     kind : synthetic; the statement of a release has no kind.
-    private : Whether the rows keep a promise to the people whom the model was fitted on: true where it was learned with
-        privacy, or made from geometry alone; false where it was fitted without; "unknown" where nothing says so.
+    private : The verdict on a promise to the people whom the model was fitted on: true if it was learned with
+        privacy, or made from geometry alone; false if it was fitted without; "unknown" if nothing says so.
     reasons : Why private is not true; empty where it is.
     learning : What the fit of the model lost; null where it has no noise.
     model : The model's own hash, as plans and releases name it.
     people : Invented people in the file.
     steps : Rows of each.
-    like : Whether the rows keep public totals.
+    like : True if the rows keep public totals.
     answers : SHA-256 of each released table from whose answers the model was learned too; absent where from none.
     file : The file beside which the statement lies.
     """

@@ -50,12 +50,12 @@ class Found:
     """The expected findings of a reader of a release, each figure beside that of a reader without it.
 
     error, without : mean distances from the true place, with and without the file; for labels, error rates.
-    unit : of these, "m" on a map.
+    unit : the unit of these, "m" on a map.
     people : the people of these figures: `SIMULATED`, "the rows of this file".
     ratio : a 95 % interval over people of error / without; None for too few people.
     halved : the number of ``counted`` people whose error the file at least halves, or None.
     known : the error of somebody who knows the state; 0 if states are no places. ``state`` : the noun for a state.
-    stays : of people who stay at one place, in order of the time they stay; ``stays_without`` the file.
+    stays : the figures of people who stay at one place, in order of the time; ``stays_without`` the file.
     block : the unit of ``stays``: "day", "sequence", "window". ``seconds`` : its length, if known.
     blocks : the number of whole blocks in the file, for the person with most.
     uncomputed : the reason for no ``stays``; "" if nobody can stay anywhere.
