@@ -547,7 +547,8 @@ def test_one_setting_is_that_of_the_plan_and_of_the_release(run, folder):
         assert run("run", folder / "release.toml", code=2).stderr.startswith(told)
 
 
-ASKED = PIPELINE + '[query]\nepsilon = 1\ndependence = "group:8"\nneighbours = "add-remove"\n'
+LIMITED = PIPELINE.replace("epsilon = 0.5", 'epsilon = 0.5\npath-epsilon = 400\nper = "1d"')
+ASKED = LIMITED + '[query]\nepsilon = 1\ndependence = "group:8"\nneighbours = "add-remove"\n'
 
 
 def test_a_query_is_answered_once_whatever_the_rows_are_and_before_anybody_is_released(run, folder):
@@ -600,10 +601,13 @@ def test_what_a_query_or_the_release_refuses_is_refused_before_a_query_is_drawn(
     for old, new, field in (
         ("epsilon = 1\n", "", "[query] epsilon"),
         ("group:8", "groups:8", "[query] dependence"),
-        ("epsilon = 0.5", 'epsilon = "0.5"\nhours = "7-9"', "[release] hours"),
+        ("epsilon = 0.5", 'epsilon = 0.5\nzone = "Mars/Base"', "[release] zone"),
     ):
         (folder / "release.toml").write_text(ASKED.replace(old, new))
         assert f"error: {field}" in run("run", folder / "release.toml", code=2).stderr
     (folder / "release.toml").write_text(ASKED)
+    told = run("check", "--setup", folder / "release.toml", "--about", 9).stdout
+    assert "\nnoise            query: discrete Laplace" in told
+    (folder / "release.toml").write_text(ASKED.replace(LIMITED, PIPELINE))
     assert "no limit" in typed("run", folder / "release.toml", code=2).stderr
     assert not (folder / "ledger.db").exists() or not published(folder)

@@ -99,6 +99,7 @@ def check(setup: str | None, about: int | None, quiet: bool, as_json: bool, **gi
     with TemporaryDirectory(prefix=".check-", dir=pipeline.beside) as folder:
         scratch = replace(pipeline, place=ReleaseFolder(Path(folder) / "out"), ledger=Path(folder) / LEDGER)
         scratch.folder.mkdir()
+        scratch.place.path.mkdir()
         return _of_pipeline(pipeline, scratch, about, as_json)
 
 

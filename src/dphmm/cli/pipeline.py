@@ -39,7 +39,7 @@ from dphmm.accounting.records import in_short
 from dphmm.cli.console import BAD_INPUT, REJECTED, Console, options_called, print_json
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.meant import meant
-from dphmm.cli.options import ONE_OF_MANY, messages
+from dphmm.cli.options import ONE_OF_MANY, duration, messages
 from dphmm.errors import InvalidInput
 from dphmm.session.options import PLAN_CHOICES
 from dphmm.statement.files import statement_path
@@ -401,7 +401,8 @@ class Pipeline:
         from dphmm.cli.release import release
         from dphmm.cli.release_job import asked_promise, check_asked
 
-        step = None
+        written = self.stages.get("model", {}).get("step")
+        step = None if written is None else duration(str(written), "[model] step")
         for name, command in (("fit", fit), ("plan", plan), ("release", release)):
             if name not in self.stages:
                 continue
