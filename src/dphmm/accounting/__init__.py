@@ -1,4 +1,4 @@
-"""What has been spent, by which theorem, and the ledger that remembers it.
+"""The losses of releases, the theorems that bound them, and the ledger that stores them.
 
 Describe what happened: ReleaseEvent, SkipEvent, ComposedEvents.
 Add it up: theorem_5_3, theorem_6_3, theorem_7_1, theorem_7_2, neighbouring_paths, each a Guarantee; summarise,

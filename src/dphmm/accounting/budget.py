@@ -68,20 +68,20 @@ class Account(NamedTuple):
         return Account(self.epsilon - other.epsilon, self.nanos - other.nanos)
 
     def within(self, caps: Caps) -> bool:
-        """Whether it passes no cap, and its exact epsilon stays of reasonable length."""
+        """True if the account exceeds no cap, and its exact epsilon stays of reasonable length."""
         return not (self.over_epsilon(caps) or self.over_cost(caps) or self.too_long)
 
     def over_epsilon(self, caps: Caps) -> bool:
-        """Whether it passes the cap on epsilon."""
+        """True if the account exceeds the cap on epsilon."""
         return caps.epsilon is not None and self.epsilon > caps.epsilon
 
     def over_cost(self, caps: Caps) -> bool:
-        """Whether it passes the cap on cost."""
+        """True if the account exceeds the cap on cost."""
         return caps.cost is not None and self.nanos > nanos_down(caps.cost)
 
     @property
     def too_long(self) -> bool:
-        """Whether its exact epsilon has grown beyond what can be kept."""
+        """True if the exact epsilon has more binary digits than an account can keep."""
         return max(self.epsilon.as_integer_ratio()).bit_length() > TOTAL_BITS
 
     @property
@@ -194,7 +194,7 @@ def sum_above(a: Any, b: Any) -> Any:
 
 @dataclass(frozen=True)
 class Caps:
-    """What one subject may spend over all queries and all time; None is no limit.
+    """The limits on one subject's spending over all queries and all time; None is no limit.
 
     All of it stays with the subject's account once it is given (`Transaction.bind`).
     """
@@ -229,7 +229,7 @@ class Caps:
         return Caps(_lower(self.epsilon, other.epsilon), _lower(self.cost, other.cost), self.promise)
 
     def limit(self, epsilon: Fraction, step: float | None) -> bool:
-        """Whether they limit what answers of so much epsilon each add up to.
+        """True if a cap or the promise limits the sum of many answers of this epsilon each.
 
         A promise of a single step that is shorter than a day limits nothing, nor does a total of `_ENDLESS` answers.
         ``step``: of the model, in seconds; None without one.
@@ -243,7 +243,7 @@ class Caps:
 
     @property
     def by_local_days(self) -> bool:
-        """Whether the promise is of days of clocks that are put forward and back."""
+        """True if the promise is over days of clocks that are put forward and back."""
         return self.promise is not None and self.promise.local is not None
 
     def written(self) -> str:
@@ -270,7 +270,7 @@ def _lower(one: Fraction | None, other: Fraction | None) -> Fraction | None:
 
 
 class Looked(NamedTuple):
-    """What is stored about one subject, for one query: its session, the last step, and what the other queries share.
+    """The stored state of one subject for one query: its session, the last step, and the account that queries share.
 
     ``header`` is None and ``last`` 0 where the query has no session; ``others`` are the subject's other sessions, by
     name of the query; ``account`` is that of all queries. ``version`` counts what was stored about the subject: every

@@ -42,7 +42,7 @@ Bounds = tuple[int, int]
 
 
 def is_name(zone: object) -> bool:
-    """Whether a zone may be one by name with its region, as Europe/Berlin, and no offset."""
+    """True if a zone has the form of a name with a region, as Europe/Berlin, and is no offset."""
     return isinstance(zone, str) and _NAME.fullmatch(zone) is not None
 
 
@@ -88,7 +88,7 @@ def _shown(clock: ZoneInfo, second: int) -> datetime:
 
 
 def seconds_ahead(zone: str, moments: IntArray) -> IntArray:
-    """How many seconds the clocks of a zone, or of "+08:00", are ahead of UTC at each moment (n,), since 1970."""
+    """The seconds by which the clocks of a zone, or of "+08:00", are ahead of UTC at each moment (n,), since 1970."""
     if not is_name(zone):
         always = datetime.strptime(zone, "%z").utcoffset() or timedelta()
         return np.full(len(moments), always // timedelta(seconds=1))
@@ -99,7 +99,7 @@ def seconds_ahead(zone: str, moments: IntArray) -> IntArray:
 
 @lru_cache(maxsize=64)
 def zone_changes(zone: str, first: int, end: int) -> IntArray:
-    """When the clocks of a zone by name change (m, 2), from a moment to another: [since when, seconds ahead of UTC].
+    """The changes (m, 2) of the clocks of a named zone, from a moment to another: [since when, seconds ahead of UTC].
 
     The first row is of ``first``. Changes that last less than a day may be left out.
     """
@@ -208,5 +208,5 @@ def _bins_at_hours(zone: str, step: int, first: int, end: int, hours: Sequence[i
 
 
 def overlap(blocks: Sequence[Bounds]) -> bool:
-    """Whether blocks, ascending, overlap, or one has no bin."""
+    """True if ascending blocks overlap, or one has no bin."""
     return any(first >= end for first, end in blocks) or any(end > begins for (_, end), (begins, _) in pairwise(blocks))

@@ -34,7 +34,7 @@ NEVER = np.iinfo(np.int32).max
 
 
 def losses_between(step: Any, i: IntArray, j: IntArray, n: int) -> FloatArray:
-    """What one step loses for the pairs (i[k], j[k]): a Plan, a matrix (n, n), `PairLosses`, or None for a skip."""
+    """The loss of one step for the pairs (i[k], j[k]): of a Plan, a matrix (n, n), `PairLosses`, or None for a skip."""
     if step is None:
         return np.zeros(len(i))
     if hasattr(step, "loss_between"):
@@ -118,7 +118,7 @@ _KEPT = 2**25
 
 @dataclass(frozen=True, eq=False)
 class PolicyLeakage:
-    """What edges lose, per step and edge (T, m): ``present`` c, ``forward`` F, ``backward`` B, and ``total``.
+    """The leakage of edges, per step and edge (T, m): ``present`` c, ``forward`` F, ``backward`` B, and ``total``.
 
     F and B are the larger of their two directions, ``total`` is c plus the larger sum of a direction. Of edges between
     secrets F and B are those of the worst two latent states, and ``total`` is c plus the least sum within which all
@@ -377,7 +377,7 @@ _SETTLED = 1e-12
 
 @dataclass(frozen=True)
 class Couplable:
-    """How far the paths of the two ends of a policy edge have to be apart, at most.
+    """The least number of policy hops within which a chain keeps the paths of an edge's two ends.
 
     hops : the least number of policy hops within which every move of the two ends can be matched; 1 or less where the
         chain couples along the policy, ``math.inf`` where some need more than any number.
@@ -391,12 +391,12 @@ class Couplable:
 
     @property
     def holds(self) -> bool:
-        """Whether the policy leakage of any sequence of releases is at most the sum of its epsilons."""
+        """True if the policy leakage of any sequence of releases is at most the sum of its epsilons."""
         return self.hops <= 1
 
 
 def couplable(model: Any, policy: Any, steps: int) -> Couplable:
-    """Whether a chain couples along a policy over ``steps`` steps, from its own start.
+    """Check if a chain couples along a policy over ``steps`` steps, from its own start.
 
     Parameters
     ----------

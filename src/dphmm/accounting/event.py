@@ -139,7 +139,7 @@ class NoisyCounts:
 
     @property
     def rho(self) -> Fraction:
-        """What it adds in zero-concentrated differential privacy."""
+        """The rho of the counts in zero-concentrated differential privacy."""
         if self.noise == "laplace":
             return self.epsilon**2 / 2
         return self.sensitivity / (2 * self.scale)
@@ -163,7 +163,7 @@ class NoisyCounts:
 
     @property
     def mostly(self) -> int:
-        """How large discrete Laplace noise is at most in nine of ten numbers.
+        """The bound that discrete Laplace noise keeps, in absolute value, in nine of ten numbers.
 
         >>> NoisyCounts("counts", "laplace", Fraction(1), Fraction(10)).mostly
         23
@@ -217,7 +217,7 @@ class LearningEvent:
 
     @property
     def pure(self) -> bool:
-        """Whether all noise is Laplace, so that delta is 0."""
+        """True if all noise is Laplace, so that delta is 0."""
         return all(part.noise == "laplace" for part in self.parts)
 
     @property
@@ -250,7 +250,7 @@ _SEVERAL = " (whose sequences are whose was not said: who has k of them loses up
 
 
 def learned(events: LearningEvent | Iterable[LearningEvent]) -> Guarantee:
-    """What fits on one set of people lose together: the sum of epsilons and of deltas (sequential composition).
+    """The joint guarantee of fits on one set of people: the sum of epsilons and of deltas (sequential composition).
 
     Raises InvalidInput for anything but learning events of one kind of neighbours and records: a fit without privacy
     adds up to nothing; and for sets, which hold equal fits once.
@@ -273,13 +273,13 @@ def learned(events: LearningEvent | Iterable[LearningEvent]) -> Guarantee:
 
 
 def learned_words(neighbours: str, unit: str, delta: Fraction, secure: bool) -> str:
-    """What the epsilon of a fit bounds."""
+    """The meaning of a fit's epsilon, in words."""
     record = "all sequences of one person" if unit == "owner" else f"one sequence{_SEVERAL}"
     return f"bounds the loss of {CHANGES[neighbours]} {record} in what the model was learned from{_but(delta, secure)}"
 
 
 def together(event: LearningEvent, sum_cost: Exact) -> Guarantee:
-    """What a privately learned model and one person's releases with it lose together.
+    """The joint guarantee of a privately learned model and one person's releases with it.
 
     For any two lives of that person: the fit's loss for *replacing* their record (twice the epsilon of adding or
     removing one) plus the sum of the costs of their releases. Raises InvalidInput for a fit without privacy.
@@ -295,7 +295,7 @@ def together(event: LearningEvent, sum_cost: Exact) -> Guarantee:
 
 
 def together_words(unit: str, delta: Fraction, secure: bool) -> str:
-    """What the epsilon of a fit and of one person's releases together bounds."""
+    """The meaning of the joint epsilon of a fit and one person's releases, in words."""
     whose = "one person" if unit == "owner" else f"one person with one sequence{_SEVERAL}"
     lives = f"bounds the loss of any two lives of {whose}, in the model and in that person's releases together"
     return lives + _but(delta, secure)
@@ -432,7 +432,7 @@ class DependentEvent:
 
     @property
     def statement(self) -> str:
-        """What may be said of this release, in one sentence."""
+        """The guarantee of this release, in one sentence."""
         alone = self.per_record if self.secure else None
         return dependent_words(self.neighbours, self.record, alone, self.claimed, self.dependence, self.why)
 
@@ -445,7 +445,7 @@ def dependent_words(
     under: str,
     why: str,
 ) -> str:
-    """What the epsilon of an answer about dependent records bounds; ``per_record`` is None of noise to be replayed."""
+    """The meaning of an answer's epsilon on dependent records; ``per_record`` is None if the noise can be replayed."""
     if per_record is None:
         return "nothing is promised: the noise can be replayed"
     alone = f"{CHANGES[neighbours]} one record ({record}) and no other loses at most {in_short(per_record)}"
@@ -456,9 +456,11 @@ def dependent_words(
 
 
 def per_record_total(events: DependentEvent | Iterable[DependentEvent]) -> Guarantee:
-    """What queries over the same records lose together when one record alone is replaced.
+    """The joint guarantee of queries over the same records when one record alone is replaced.
 
-    Where each of them was about a record that is there or not, what they lose of that.
+    If every query was about a record that is there or not, the guarantee is for adding or removing one.
+
+    Raises InvalidInput for other events, and Refused for noise that can be replayed.
     """
     given = [events] if isinstance(events, DependentEvent) else list(events)
     if not all(isinstance(event, DependentEvent) for event in given):
@@ -485,7 +487,7 @@ class Guarantee:
 
     @property
     def bounded(self) -> bool:
-        """Whether there is a bound at all."""
+        """True if the guarantee has a finite value."""
         return self.value != math.inf
 
     def __str__(self) -> str:

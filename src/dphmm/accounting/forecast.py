@@ -1,4 +1,4 @@
-"""What a fit or an answer would be worth and cost, from public numbers: before anything is read, drawn or spent.
+"""The error and the price of a fit or an answer, from public numbers: before anything is read, drawn or spent.
 
 Proof: docs/proofs/account.md.
 """
@@ -76,7 +76,7 @@ class PartForecast(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What it is, and what it does."""
+        """The noise of the part and its expected error, in one sentence."""
         part, share = self.part, self.share
         noise = f"Laplace, scale {float(part.scale):.6g}"
         if part.noise == "gaussian":
@@ -90,7 +90,7 @@ class PartForecast(NamedTuple):
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a fit or an answer would be worth, from public numbers: nothing was read, drawn, stored or spent.
+    """The forecast of a fit or an answer, from public numbers: nothing was read, drawn, stored or spent.
 
     ``parts``: the noisy numbers that it would publish, for ``neighbours``. ``about``: how many people there are, on the
     owner's word. ``in_steps``: names of parts that are no counts of people, but steps of a public range. ``account``:

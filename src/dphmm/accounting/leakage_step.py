@@ -37,7 +37,7 @@ _ROUNDING = 2.0**-44
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """Where a chain can be at one time: ``support`` (N,), and the log of each state's probability (N,)."""
+    """The law of a chain's state at one time: ``support`` (N,), and the log of each state's probability (N,)."""
 
     log_probability: FloatArray
     support: BoolArray
@@ -81,7 +81,7 @@ class MarginalSequence:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether every move has the same matrix."""
+        """True if every move has the same matrix."""
         return bool(self._chain.time_homogeneous)
 
     def structure(self, steps: int) -> Any:
@@ -91,7 +91,7 @@ class MarginalSequence:
         return sparse.csr_array(sum(self.forward(t) for t in range(2, steps + 1)))
 
     def marginals(self, steps: int) -> Iterator[Marginal]:
-        """Of t = 1 .. steps."""
+        """The marginals of t = 1 .. steps."""
         now = marginal_of(self._chain.initial)
         if self._chain.start == "before":
             now = self._after(now, 1)
@@ -107,7 +107,7 @@ class MarginalSequence:
         return self._chain.transition_at(t)
 
     def jumped(self, now: Marginal) -> FloatArray | None:
-        """Of each state (N,), at a step with this marginal, the chance that it was jumped into; None without a jump."""
+        """The chance that each state (N,) was jumped into, at a step with this marginal; None without a jump."""
         if self._jump is None:
             return None
         with np.errstate(over="ignore"):
@@ -118,7 +118,7 @@ class MarginalSequence:
         return reversed_columns(self._columns_at(t), before)
 
     def is_unmixed(self, before: BoolArray, now: BoolArray, t: int) -> bool:
-        """Whether two of the states ``now`` (N,) can be known to come from different ones of those ``before`` (N,).
+        """True if two of the states ``now`` (N,) are known to come from different ones of those ``before`` (N,).
 
         Then the backward matrix of the move to step t has rows that share no column. False says nothing.
         """
@@ -333,7 +333,7 @@ class Unmixed:
 
 
 def shares_nothing(indptr: IntArray, columns: IntArray, rows: IntArray, within: BoolArray | None = None) -> bool:
-    """Whether one of two rows of a compressed matrix shares no column with some other of the ``rows`` (k,).
+    """True if one of two rows of a compressed matrix shares no column with some other of the ``rows`` (k,).
 
     Then L(a) = a (docs/proofs/temporal-leakage.md). Two of the rows are looked at, the first and the shortest: False
     says nothing. ``within``: of the columns only these, as a mask; rows without any of them do not count.
@@ -354,7 +354,7 @@ def shares_nothing(indptr: IntArray, columns: IntArray, rows: IntArray, within: 
 
 
 def _sums(marked: BoolArray, indptr: IntArray) -> IntArray:
-    """How many entries of each row are marked."""
+    """The number of marked entries in each row."""
     before = np.concatenate([[0], np.cumsum(marked)])
     found: IntArray = before[indptr[1:]] - before[indptr[:-1]]
     return found

@@ -90,11 +90,11 @@ class Transaction(Protocol):
         ...
 
     def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
-        """What is stored about each of these subjects, in their order, this transaction included."""
+        """The stored state of each of these subjects, in their order, this transaction included."""
         ...
 
     def version(self, subject: str) -> int:
-        """How much has been stored about a subject, this transaction included: as `Looked` counts it.
+        """The version of a subject, this transaction included: a count of its changes, as in `Looked`.
 
         Whoever knew everything at one version knows it still while the version is the same.
         """
@@ -178,7 +178,7 @@ class Transaction(Protocol):
 
 
 class Ledger(Protocol):
-    """Where releases are facts. All reads show what has been committed, never an open transaction.
+    """The store of releases. All reads show what has been committed, never an open transaction.
 
     ``spelling``: by which rule names are of one person (`dphmm.accounting.person.SPELLINGS`).
 
@@ -188,7 +188,7 @@ class Ledger(Protocol):
     spelling: str
 
     def names_of(self, subjects: Sequence[str]) -> list[str]:
-        """What each of these people is called here: by the spelling that came first, which is their own of new ones.
+        """The name of each of these people in this ledger: the spelling that came first; a new person's own.
 
         Raises InvalidInput for a name without a key (`dphmm.accounting.person.person_key`).
         """
@@ -234,7 +234,7 @@ class Ledger(Protocol):
         ...
 
     def blocks(self, subject: str) -> list[Bounds]:
-        """Of a promise over local days the bounds of each block in which the subject has an answer, of any query.
+        """The bounds of each block in which the subject has an answer, of any query, for a promise over local days.
 
         In bins of the model's step since 1970, ascending. They were stored with the block's first answer, and stay,
         whatever a newer zone table says.
@@ -250,7 +250,7 @@ class Ledger(Protocol):
         ...
 
     def facts(self) -> dict[str, Fraction]:
-        """What holds of all publications: "delta", where rho terms are converted, and "cap_epsilon"."""
+        """The facts of all publications: "delta", at which rho terms are converted, and "cap_epsilon"."""
         ...
 
     def sessions(self) -> list[tuple[str, str]]:
@@ -268,7 +268,7 @@ class Ledger(Protocol):
         return [header for header in headers if header is not None]
 
     def spent_of(self, subjects: Sequence[str]) -> list[Spent]:
-        """What each of these subjects has spent over all queries, in their order; zero when unknown."""
+        """The total spending of each of these subjects over all queries, in their order; zero for unknown ones."""
         return [self.spent(subject) for subject in subjects]
 
     def moments_of(self, subjects: Sequence[str]) -> list[IntArray]:
@@ -279,7 +279,7 @@ class Ledger(Protocol):
         ...
 
     def prefixes_of(self, subjects: Sequence[str]) -> list[Prefix | None]:
-        """What the rows without any mark are that have steps of each of these subjects; None where there are none.
+        """The stored prefix of each of these subjects: its rows without any mark that have steps; None without one.
 
         They are kept for the owner alone, beside the ledger and never in it. Raises InvalidInput where they are gone.
         """
@@ -399,7 +399,7 @@ class _Tally:
 
     @property
     def own_policies(self) -> bool:
-        """Whether single steps may have had another policy than the session."""
+        """True if single steps may have had another policy than the session."""
         return self.header is not None and "policy" in self.header.options.get("varies", "").split(",")
 
 
@@ -435,7 +435,7 @@ class LedgerSummary:
     delta: Fraction = DELTA
 
     def counts(self) -> dict[str, int]:
-        """How many subjects, releases, skips, public constants and replayable releases there are."""
+        """The numbers of subjects, releases, skips, public constants and replayable releases."""
         queries = [query for summary in self.subjects for query in summary.queries]
         names = ("releases", "skips", "constants", "insecure")
         return {"subjects": len(self.subjects)} | {
@@ -450,7 +450,7 @@ class LedgerSummary:
         )
 
     def totals_of(self, spent: Loss) -> PersonTotals:
-        """What a person loses in all publications and in releases whose epsilons have this sum."""
+        """The loss of a person in all publications, and in releases whose epsilons have this sum."""
         assert isinstance(spent, Fraction)
         return totals(spent, self.publications, self.delta)
 
@@ -478,7 +478,7 @@ class LedgerSummary:
 
 
 def ledger_summary(ledger: Ledger, subject: str | None = None, delta: Exact | None = None) -> LedgerSummary:
-    """What a ledger says has been spent: by all of its subjects, or by one.
+    """The spending in a ledger: of all its subjects, or of one.
 
     Parameters
     ----------

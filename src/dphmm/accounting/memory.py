@@ -171,7 +171,7 @@ class MemoryLedger:
             lock.release()
 
     def names_of(self, subjects: Sequence[str]) -> list[str]:
-        """What each of these people is called here; see the protocol."""
+        """The name of each of these people in this ledger; see the protocol."""
         self._require_open()
         return [self._names.get(self._key_of(subject), subject) for subject in subjects]
 
@@ -203,7 +203,7 @@ class MemoryLedger:
         return MemoryTransaction(self).plans_at(subject, t, query)
 
     def spent(self, subject: str) -> Spent:
-        """What the subject has spent; zero when unknown."""
+        """The spending of a subject; zero for an unknown one."""
         self._require_open()
         return self._accounts.get(subject, EMPTY).spent
 
@@ -228,7 +228,7 @@ class MemoryLedger:
         return self._published.get(name)
 
     def facts(self) -> dict[str, Fraction]:
-        """What holds of all publications: "delta", where rho terms are converted, and "cap_epsilon"."""
+        """The facts of all publications: "delta", at which rho terms are converted, and "cap_epsilon"."""
         self._require_open()
         return dict(self._facts)
 
@@ -247,7 +247,7 @@ class MemoryLedger:
         return [self._headers[key] for key in self.sessions_of(subjects)]
 
     def spent_of(self, subjects: Sequence[str]) -> list[Spent]:
-        """What each of these subjects has spent over all queries, in their order; zero when unknown."""
+        """The total spending of each of these subjects over all queries, in their order; zero for unknown ones."""
         return [self.spent(subject) for subject in subjects]
 
     def moments_of(self, subjects: Sequence[str]) -> list[IntArray]:
@@ -304,7 +304,7 @@ class MemoryLedger:
 
 
 class MemoryTransaction(BaseTransaction):
-    """What one transaction adds, kept beside the ledger until it ends."""
+    """The additions of one transaction, kept beside the ledger until it ends."""
 
     def __init__(self, ledger: MemoryLedger) -> None:
         super().__init__(ledger._key_of)

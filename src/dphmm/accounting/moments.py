@@ -1,4 +1,4 @@
-"""What a step stands for: a moment. An answer belongs to it for ever, whatever comes late, twice or in disorder.
+"""The moment of each step. An answer belongs to its moment for ever, whatever comes late, twice or in disorder.
 
 A history says what its steps go by in the option ``origin`` of its header. Where steps are numbers (of time bins, of a
 column, of a caller) it is the number of step 1, and the moment of step t is that number + t - 1. Where steps are ranks
@@ -35,7 +35,7 @@ _NUMBER = re.compile("(-?[0-9]+)(@.*)?")
 
 
 def has_moments(origin: str | None) -> bool:
-    """Whether a ledger keeps what the steps of a history stand for, by the ``origin`` in its header."""
+    """True if a ledger keeps the moments of a history's steps, by the ``origin`` in its header."""
     return origin in (TIMES, ORDER)
 
 

@@ -66,7 +66,7 @@ _DRAWN = re.compile("(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])")
 
 
 def alike_words(users: Sequence[str], alike: Mapping[str, str]) -> str | None:
-    """Why it is likely to matter how names are compared; None where it is not.
+    """The reason why the rule for comparing names is likely to matter; None without one.
 
     ``alike``: spellings that are taken for other ones, and these. It matters where more than one name in 1,000 is
     another spelling, or most look drawn.

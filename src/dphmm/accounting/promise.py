@@ -120,7 +120,7 @@ class SequencePromise:
 
     @property
     def is_local(self) -> bool:
-        """Whether blocks are days of clocks that are put forward and back."""
+        """True if blocks are days of clocks that are put forward and back."""
         return named_zone(self.zone) is not None
 
     def beside(self, stored: Sequence[Bounds]) -> SequencePromise:
@@ -141,7 +141,7 @@ class SequencePromise:
         return self.exact / (_bins(self, step, longer) if longer else self.length(step))
 
     def holds(self, spent: Sequence[Spending]) -> bool:
-        """Whether these (step, epsilon), in any order, keep the promise; blocks must be in steps."""
+        """True if these (step, epsilon), in any order, keep the promise; blocks must be in steps."""
         rows = sorted(spent)
         if self.steps is not None:
             return _sum(rows) <= self.exact and (not rows or rows[-1][0] <= self.steps)
@@ -198,7 +198,7 @@ class SequencePromise:
         return f"{shown(self.exact)} per {self.per}" + " steps" * isinstance(self.per, int) + whose
 
     def sentence(self) -> str:
-        """What is promised, in one sentence."""
+        """The promise in one sentence."""
         bound = f"two neighbouring paths lose at most {shown(self.exact)}"
         if self.steps is not None:
             return f"Over the whole sequence of {self.steps} steps {bound}."
@@ -297,7 +297,7 @@ _SEED = re.compile("[0-9A-Za-z._-]{1,64}")
 
 @dataclass(frozen=True)
 class Schedule:
-    """When to ask, so that a promise over the sequence is kept: planned ahead, alike or staggered, or paced by answers.
+    """The steps to ask at, so that a promise is kept: planned ahead, alike or staggered, or paced by published answers.
 
     promise : what the epsilons of all asked steps keep.
     epsilon : of each release.
@@ -373,7 +373,7 @@ class Schedule:
 
     @property
     def _most(self) -> int:
-        """How many steps of a sequence, block or window are named, at most."""
+        """The largest number of steps that are named in a sequence, block or window."""
         return len(self.hours or self.at)
 
     @property
@@ -439,7 +439,7 @@ class Schedule:
         return tuple(int(-(-second // step)) + 1 for second in seconds)
 
     def may_ask(self, t: IntArray) -> BoolArray:
-        """Which of the steps t (n,) of one subject are named; blocks must be in steps.
+        """True where the schedule names the step of one subject, of the steps t (n,); blocks must be in steps.
 
         Raises InvalidInput for a staggered schedule that is not `of` a person.
         """
@@ -471,7 +471,7 @@ class Schedule:
         return [first + (step + offset - first) % (end - first) for step in steps]
 
     def asks(self, t: int, spread: float, room: Fraction) -> bool:
-        """Whether a paced schedule asks at step ``t``, where the promise leaves ``room``; blocks must be in steps.
+        """True if a paced schedule asks at step ``t``, where the promise leaves ``room``; blocks must be in steps.
 
         ``spread`` : root of the mean squared distance of the belief from its mean, in answer units.
         """
@@ -482,7 +482,7 @@ class Schedule:
         return spread >= self.spreads[min(due, len(self.spreads)) - 1]
 
     def may_choose(self, t: int, spread: float, room: Fraction, *, shared: bool = False) -> set[bool]:
-        """What a paced schedule may have decided at step ``t``, as `asks` does, of a spread that is computed again.
+        """The decisions that `asks` may have made at step ``t`` of a paced schedule, from a spread computed again.
 
         ``shared``: other queries of the subject, which are not known, may have taken any part of the ``room``.
         """

@@ -106,16 +106,16 @@ class Publication:
 
     @property
     def loss(self) -> str:
-        """Which loss it states: "epsilon", "rho", "epsilon-delta" or "none"."""
+        """The kind of loss that is stated: "epsilon", "rho", "epsilon-delta" or "none"."""
         return _LOSSES[self.epsilon is not None, self.rho is not None, self.delta is not None]
 
     @property
     def bounded(self) -> bool:
-        """Whether it states a bound for one person."""
+        """True if the publication states a bound for one person."""
         return self.loss != "none" and self.units is not None
 
     def of_person(self, replaced: bool) -> Terms:
-        """What it loses of one person: of ``replaced`` records, or whether the person is there.
+        """The loss for one person: for ``replaced`` records, or for the presence of the person.
 
         Nothing bounds the second for a publication that hides replacements.
         """
@@ -193,7 +193,7 @@ class Total(NamedTuple):
 
     @property
     def charge(self) -> Account:
-        """What it takes of an account; it must have a bound."""
+        """The charge on an account; the total must have a bound."""
         assert isinstance(self.epsilon, Fraction)
         return Account(self.epsilon, nanos_up(self.epsilon))
 
@@ -223,12 +223,12 @@ def delta_of_group(epsilon: Fraction, delta: Fraction, steps: int) -> Fraction:
 
 
 def total_replaced(publications: Iterable[Publication], delta: Fraction = DELTA) -> Total:
-    """What all of them lose where one person's records are replaced by any others; rho terms converted at ``delta``."""
+    """The joint loss when one person's records are replaced by any others; rho terms converted at ``delta``."""
     return _together(publications, True).converted(delta)
 
 
 def total_present(publications: Iterable[Publication], delta: Fraction = DELTA) -> Total:
-    """What those that hide it lose of whether a person is in the data; publications that hide replacements do not."""
+    """The joint loss for a person's presence in the data; publications that hide replacements do not hide it."""
     hiding = [each for each in publications if each.relation != "replace"]
     return _together(hiding, False).converted(delta)
 
@@ -242,7 +242,7 @@ def _together(publications: Iterable[Publication], replaced: bool) -> Terms:
 
 @dataclass(frozen=True)
 class PersonTotals:
-    """What a person loses in releases and publications together, under each relation; the deltas beside them."""
+    """The loss of a person in releases and publications together, under each relation; the deltas beside them."""
 
     replaced: Guarantee
     replaced_delta: Fraction

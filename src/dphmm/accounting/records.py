@@ -79,7 +79,7 @@ class PlanRecord:
 
 @dataclass(frozen=True)
 class Request:
-    """What to store: a release of one step under a plan, or a skip, which costs and publishes nothing.
+    """A request to store a release of one step under a plan, or a skip, which costs and publishes nothing.
 
     ``t`` counts from 1; a skip may pass over several ``steps``, from ``t`` through ``through``. ``epsilon`` may be 0
     only for a constant. ``moment`` is what the step stands for (`dphmm.accounting.moments`), ``NO_MOMENT`` where that
@@ -219,7 +219,7 @@ def check_exact(value: object, field: str) -> None:
 
 
 def lattice_answer(drawn: Iterable[int]) -> tuple[int, ...]:
-    """What a draw returned, as plain integers; a message about it never contains it."""
+    """The answer of a draw, as plain integers; a message about it never contains it."""
     try:
         answer = tuple(map(index, drawn))
     except TypeError:
@@ -323,7 +323,7 @@ class Requests:
 
     @property
     def releases(self) -> BoolArray:
-        """Which rows (m,) are releases."""
+        """True where a row (m,) is a release."""
         kinds = np.array([term.kind == "release" for term in self.terms], dtype=np.bool_)
         return kinds[self.term] if len(kinds) else np.zeros(0, dtype=np.bool_)
 
@@ -350,7 +350,7 @@ class StoredMany(NamedTuple):
 
 
 def checked_answers(drawn: IntArray | None, rows: int) -> IntArray:
-    """What a draw of many returned; a message about it never contains it."""
+    """The answers (m, d) of a draw of many; a message about them never contains them."""
     answers = np.asarray(drawn)
     if answers.dtype != np.int64 or answers.ndim != 2 or len(answers) != rows or not answers.shape[1]:
         raise InvalidInput("draw", "something else", f"64-bit integers ({rows}, d)")
@@ -367,7 +367,7 @@ def of_space(answer: tuple[int, ...], dimension: int) -> tuple[int, ...]:
 def stored_many(
     requests: Requests, fresh: BoolArray, wanted: IntArray, drawn: IntArray | None, stored: dict[int, Entry]
 ) -> StoredMany:
-    """What was drawn for the rows ``wanted``, beside what had been ``stored`` before."""
+    """The answers drawn for the rows ``wanted``, and those ``stored`` before."""
     known = {row: entry.z for row, entry in stored.items() if entry.z is not None}
     dimension = drawn.shape[1] if drawn is not None else len(next(iter(known.values()), (0,)))
     z = np.zeros((len(requests), dimension), dtype=np.int64)

@@ -31,7 +31,7 @@ from dphmm.types import BoolArray, FloatArray, States
 
 @dataclass(frozen=True, eq=False)
 class Leakage:
-    """What a sequence loses, per step (T,): looking ``backward`` (BPL), ``forward`` (FPL), and in ``total`` (TPL)."""
+    """The leakage of a sequence, per step (T,): ``backward`` (BPL), ``forward`` (FPL), and in ``total`` (TPL)."""
 
     backward: FloatArray
     forward: FloatArray
@@ -45,7 +45,7 @@ class Leakage:
 
     @cached_property
     def supremum(self) -> float:
-        """What no total exceeds if releases at the largest of the losses go on for ever.
+        """The bound of all totals if releases at the largest of the losses go on for ever.
 
         ``math.inf`` where there is no limit, NaN where the chain's marginals do not settle.
         """
@@ -108,7 +108,7 @@ def temporal_allocation(
 
 
 def losses_per_step(entries: Iterable[Entry]) -> FloatArray:
-    """What the stored releases of one subject lose between any two states, per step (T,): `temporal_leakage` takes it.
+    """The loss of one subject's stored releases between any two states, per step (T,): `temporal_leakage` takes it.
 
     The cost of a release bounds every pair of states (Theorem 6.3); its epsilon bounds policy edges only. Costs of
     several queries about one step add up; skipped steps lose 0.
@@ -136,7 +136,7 @@ def _losses(epsilons: ArrayLike) -> FloatArray:
 
 
 def _carried(losses: FloatArray, growths: Iterable[LossGrowth]) -> FloatArray:
-    """What every step inherits from the steps before it (T,)."""
+    """The loss (T,) that every step inherits from the steps before it."""
     carried = np.zeros(len(losses))
     for t, growth in enumerate(growths, start=1):
         carried[t] = growth(float(sum_above(carried[t - 1], losses[t - 1])))

@@ -106,7 +106,7 @@ class Turn:
 
     @property
     def mine(self) -> bool:
-        """Whether this thread has the turn."""
+        """True if this thread has the turn."""
         return self._owner == threading.get_ident()
 
     def refuse_nested(self) -> None:
@@ -193,12 +193,12 @@ class BaseTransaction(ABC):
             return after
 
     def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
-        """What is stored about each of these subjects, in their order, this transaction included."""
+        """The stored state of each of these subjects, in their order, this transaction included."""
         with _InUse(self):
             return self._look(subjects, query)
 
     def version(self, subject: str) -> int:
-        """How much has been stored about a subject, this transaction included: as `Looked` counts it."""
+        """The version of a subject, this transaction included: a count of its changes, as in `Looked`."""
         with _InUse(self):
             return self._version(subject)
 
@@ -347,7 +347,7 @@ class BaseTransaction(ABC):
             return self._entry(subject, query, t)
 
     def spent(self, subject: str) -> Spent:
-        """What the subject has spent, this transaction included."""
+        """The spending of the subject, this transaction included."""
         with _InUse(self):
             return self._account(subject).spent
 
@@ -389,12 +389,12 @@ class BaseTransaction(ABC):
             self._put_snapshot(subject, query, t, belief)
 
     def _origin(self, subject: str, query: str) -> str | None:
-        """What the steps of a session go by."""
+        """The ``origin`` of a session's steps; None without a session or an origin."""
         options = self._options(subject, query)
         return None if options is None else options.get("origin")
 
     def _new_moments(self, subject: str, t: IntArray, steps: IntArray, moments: IntArray) -> IntArray:
-        """What requests for steps of a subject add to its moments. Raises InvalidInput as `added_moments` does."""
+        """The moments that requests for steps of a subject add. Raises InvalidInput as `added_moments` does."""
         return added_moments(*self._moments(subject, int(t[0])), t, steps, moments)
 
     def _replay(self, request: Request) -> Entry:
@@ -438,7 +438,7 @@ class BaseTransaction(ABC):
             self._add_blocks(subject, promise.local.stored_as(asked))
 
     def _charged(self, held: Caps) -> Account:
-        """What publications take of an account with these caps. Raises BudgetExceeded where they have no bound."""
+        """The charge of publications on an account with these caps. Raises BudgetExceeded where they have no bound."""
         if held.epsilon is None and held.cost is None:
             return EMPTY
         if self._charge is None:
@@ -446,7 +446,7 @@ class BaseTransaction(ABC):
         return self._charge
 
     def _charge_with(self, asked: Publication | None, delta: Fraction | None) -> Account:
-        """What the publications of the ledger, and one that is asked for, take of every account."""
+        """The charge on every account, of the ledger's publications and of one that is ``asked`` for."""
         known = [*self._publications(), *([] if asked is None else [asked])]
         if not known:
             return EMPTY
@@ -478,7 +478,7 @@ class BaseTransaction(ABC):
                 )
 
     def _delta(self) -> Fraction | None:
-        """Where rho terms are converted, as the first publication with one has said."""
+        """The delta at which rho terms are converted, as set by the first publication with one."""
         return self._fact("delta")
 
     def _keep_promise(self, promise: SequencePromise, subject: str, query: str, asked: Iterable[Spending]) -> None:
@@ -491,7 +491,7 @@ class BaseTransaction(ABC):
         keep_promise(promise, spent, coming, subject, query)
 
     def _failure(self, error: BaseException) -> BaseException | None:
-        """What a failure of the storage means; None for anything else."""
+        """The error that a failure of the storage becomes; None for anything else."""
         return None
 
     def _require_usable(self) -> None:
