@@ -64,7 +64,7 @@ class PairBound:
 
 @dataclass(frozen=True)
 class BlackBoxVerdict:
-    """What samples of a mechanism show, pair by pair.
+    """The verdict of samples on a mechanism, pair by pair.
 
     ``lower``: at confidence 1 - alpha some pair loses at least this. ``decided`` is False where too few draws were
     given to convict a loss of 2ε on an event of probability 1/10 with probability .99; ``needed`` a side would do, or
@@ -85,12 +85,12 @@ class BlackBoxVerdict:
 
     @property
     def convicted(self) -> bool:
-        """Whether the samples show a loss above ε, or outputs that no lattice mechanism gives."""
+        """True if the samples show a loss above ε, or outputs that no lattice mechanism gives."""
         return bool(self.findings)
 
     @property
     def decided(self) -> bool:
-        """Whether an acquittal says anything."""
+        """True if the samples convict, or are enough for an acquittal to count."""
         return self.convicted or (self.needed is not None and self.draws >= self.needed)
 
     @property
@@ -188,7 +188,7 @@ def black_box(
 
 
 def is_on_lattice(samples: Any, lattice: Lattice) -> Any:
-    """Which outputs (n, d) are exactly origin + pitch·integers, bit for bit as a release writes them.
+    """True where an output (n, d) is exactly origin + pitch·integers, bit for bit as a release writes it.
 
     Raises InvalidInput for another dimension, and for numbers that are not finite.
     """
@@ -347,7 +347,7 @@ def samples_needed(epsilon: float, loss: float, probability: float, alpha: float
 
 
 def _convicts(n: int, epsilon: float, loss: float, probability: float, alpha: float, power: float) -> bool:
-    """Whether even the unlucky counts, each exceeded with probability (1 - power)/2, pass the bound."""
+    """True if even the unlucky counts, each exceeded with probability (1 - power)/2, pass the bound."""
     from scipy.stats import binom
 
     miss = (1 - power) / 2
@@ -375,7 +375,7 @@ class Event:
     fine: bool
 
     def contains(self, draws: FloatArray) -> BoolArray:
-        """Which draws (n, d) are in the event."""
+        """True where a draw (n, d) is in the event."""
         return np.asarray(self.chosen[_cells(features(draws, self.fine), self.axes, self.thresholds, self.depth)])
 
 

@@ -65,7 +65,7 @@ OK, WRONG, LEFT = "ok", "wrong", "not looked at"
 
 @dataclass(frozen=True, eq=False)
 class CheckedRelease:
-    """What was found. ``checks`` are (word, check, figure): ok, wrong, stated or not looked at.
+    """The result of checking a release. ``checks`` are (word, check, figure): ok, wrong, stated or not looked at.
 
     ``verdicts`` are the exact audits of the plans that were made again; of ``plans`` distinct ones there may be more.
     """
@@ -93,17 +93,17 @@ class CheckedRelease:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What is wrong."""
+        """The faults that were found."""
         return self._of(WRONG)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was not looked at."""
+        """The checks that could not be made."""
         return self._of(LEFT)
 
     @property
     def convicted(self) -> bool:
-        """Whether something is wrong with the file, or with a plan it was drawn under."""
+        """True if something is wrong with the file, or with a plan it was drawn under."""
         return bool(self.findings)
 
     @property
@@ -268,7 +268,7 @@ class _Release:
         return found if found.digest == told.sha256 else None
 
     def _look_at_parquet(self, path: Path, table: Any) -> None:
-        """What a Parquet file holds beside its rows, and whether it is the one that a release writes of them."""
+        """Check the bytes of a Parquet file beside its rows, and that a release writes the same file of these rows."""
         self.checks += look_beside_columns(path)
         again = self.folder / "again.parquet"
         write_table(again, table)
@@ -287,7 +287,7 @@ class _Release:
         varies: Sequence[str],
         choices: ReleaseChoices,
     ) -> None:
-        """What it was released under: as its statement says, or, of a table without one, as it was given."""
+        """Set up the setting of the release: from its statement, or, for a table without one, from these arguments."""
         told, policy = self.statement, self.policy
         if policy is None:
             self.leave("plans", "the statement does not describe its policy: give the policy")
@@ -366,7 +366,7 @@ class _Release:
             self.looked_at |= dict.fromkeys(keys, made)
 
     def _origin(self, user: str, rows: list[int]) -> str:
-        """What step 1 of a user stands for: as the ledger says, else by the time of a row."""
+        """The origin of a user's steps: from the ledger, else from the time of a row."""
         assert self.file is not None and self.subjects is not None
         header = None if self.ledger is None else self.ledger.header(user, self.subjects.setting.query)
         own = self.file.origin(rows[0], self.model.step)
@@ -400,7 +400,7 @@ class _Release:
             self._look_at_steps(user, origin, list(zip(history, replayed, strict=True)))
 
     def _look_at_steps(self, user: str, origin: str, replayed: list[Any]) -> None:
-        """Whether a paced schedule asks exactly at the steps that were asked."""
+        """Check that a paced schedule asks exactly at the steps that were asked."""
         assert self.subjects is not None
         setting = self.subjects.setting
         others = [] if self.ledger is None else [q for _, q in self.ledger.sessions_of([user]) if q != setting.query]
@@ -553,7 +553,7 @@ def _part(part: Any) -> Any:
 
 
 def ledger_rows(ledger: Ledger, users: list[str]) -> dict[str, Any]:
-    """What a ledger holds of people, as `verify_release.py` reads it from a ledger's file."""
+    """The rows of people in a ledger, as `verify_release.py` reads them from a ledger's file."""
     sessions, releases, accounts = [], [], []
     for header in ledger.headers_of(users):
         promise = ledger.caps(header.subject).promise

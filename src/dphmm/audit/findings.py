@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Findings:
-    """What convicts, kind by kind, in the order in which kinds were first met."""
+    """The findings that convict, kind by kind, in the order in which kinds were first met."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, tuple[int, str]] = {}

@@ -1,4 +1,4 @@
-"""Which states a public history leaves possible, by sets alone: what a session claims of it is checked against this."""
+"""The states that a public history leaves possible, by sets alone: the claims of a session are checked against them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def moved(model: MarkovModel, support: BoolArray) -> BoolArray:
 
 
 def hidden(model: MarkovModel, support: BoolArray) -> BoolArray:
-    """What may be hidden where these states (N,) are possible: the states themselves, or the secrets (S,) they have."""
+    """The mask of what is hidden where these states (N,) are possible: the states themselves, or their secrets (S,)."""
     if model.secrets is None:
         return support
     return np.isin(np.arange(model.n_secrets), model.secrets[support])

@@ -1,13 +1,13 @@
-"""What a mechanism really loses, from its integers alone: nothing here asks `dphmm.sensitivity` or a planner.
+"""The real loss of a mechanism, from its integers alone: nothing here asks `dphmm.sensitivity` or a planner.
 
 A body gives lattice vectors a rational norm N. On answer + (lattice of the span) the probability of z is proportional
 to exp(-E(z - answer)), with E(x) = ε·N(x) for the K-norm mechanism and ε·max(0, ⌈N(x) - g⌉) for the staircase of offset
 g. The normaliser sums over the same differences for every answer, so two answers that differ by v lose the largest
 E(x + v) - E(x): ε·N(v), and ε·⌈N(v)⌉ (docs/theory.md 5). `enumerated` finds it again by looking at every x of a window.
 
-`Table` says what a table really loses: rows are found by their answers, quotients are compared as integers.
+`Table` computes the real loss of a table: rows are found by their answers, quotients are compared as integers.
 Written apart from `dphmm.mechanisms`: answers are keys of a dictionary, sums are made again, e^ε is bounded by partial
-sums of its own. What two answers lose is the log of the largest quotient of their rows; as a fraction it is rounded up,
+sums of its own. The loss of two answers is the log of the largest quotient of their rows: as a fraction rounded up,
 and stated as ε where the quotients themselves are at most e^ε. A "norm" of two answers is their loss over ε here.
 
 Proof: docs/proofs/optimal-table.md.
@@ -65,7 +65,7 @@ class Law:
         return cls(kind, mechanism.epsilon, offset, basis, coordinates, normals, offsets)
 
     def between(self, first: IntArray, second: IntArray) -> Loss:
-        """What two answers (d,) lose."""
+        """The loss between two answers (d,)."""
         return self.loss(self.norm(first - second))
 
     def told(self, z: IntArray, images: IntArray) -> FloatArray:
@@ -85,7 +85,7 @@ class Law:
         return self.kind, self.epsilon, self.offset, str(self.basis.tolist()), frozenset(facets)
 
     def faults(self) -> list[str]:
-        """What is wrong with the body itself."""
+        """The faults of the body itself."""
         found = []
         identity = np.eye(self.rank, dtype=np.int64)
         if not np.array_equal(exact(self.coordinates, self.basis), identity):
@@ -97,7 +97,7 @@ class Law:
         return found
 
     def on_span(self, v: IntArray) -> BoolArray:
-        """Which vectors (n, d) noise of this body can be."""
+        """True where noise of this body can be the vector, of (n, d)."""
         if self.kind == CONSTANT or not self.rank:
             return np.asarray(~np.any(v != 0, axis=1))
         return np.asarray(np.all(exact(self.y_of(v), self.basis.T) == v, axis=1))
@@ -129,7 +129,7 @@ class Law:
         return self.widest(np.asarray(v, dtype=np.int64)[None])[0]
 
     def loss(self, norm: Loss) -> Loss:
-        """What two answers lose whose difference has this norm."""
+        """The loss between two answers whose difference has this norm."""
         if isinstance(norm, float) or not norm:
             return norm
         return self.epsilon * (norm if self.kind == KNORM else math.ceil(norm))
@@ -227,7 +227,7 @@ class Table:
         return {answer: row for row, answer in enumerate(self.answers)}
 
     def faults(self) -> list[str]:
-        """What is wrong with the table itself."""
+        """The faults of the table itself."""
         found = []
         if len(self.number) < len(self.answers) or any(len(row) != len(self.answers) for row in self.rows):
             found.append("a table that does not have one row and one column for each answer")
@@ -254,12 +254,12 @@ class Table:
         return np.array([math.log(row[column]) - math.log(sum(row)) for row in rows])
 
     def between(self, first: IntArray, second: IntArray) -> Loss:
-        """What two answers (d,) lose; infinite where one of them has no row."""
+        """The loss between two answers (d,); infinite where one of them has no row."""
         a, b = self.numbers(np.array([first, second])).tolist()
         return self.lost(a, b)
 
     def lost(self, a: int, b: int) -> Loss:
-        """What two rows lose: never too little."""
+        """The loss between two rows: never too little."""
         if a < 0 or b < 0 or not self._sound:
             return math.inf
         worst = max(Fraction(max(x, y), min(x, y)) for x, y in zip(self._laws[a], self._laws[b], strict=True))
@@ -268,7 +268,7 @@ class Table:
 
     @cached_property
     def _sound(self) -> bool:
-        """Whether the rows are laws without zeros: of others nothing is worked out."""
+        """True if the rows are laws without zeros: of others nothing is worked out."""
         return not self.faults()
 
     @cached_property
@@ -279,7 +279,7 @@ class Table:
 
     @cached_property
     def rough(self) -> FloatArray:
-        """What every two rows (n, n) lose, in floats."""
+        """The loss between every two rows (n, n), in floats."""
         if not self._sound:
             return np.where(np.eye(len(self.rows), dtype=np.bool_), 0.0, np.inf)
         return np.array([np.abs(self._logs - row).max(axis=1) for row in self._logs])
@@ -290,11 +290,11 @@ class Table:
 
     @cached_property
     def kept(self) -> BoolArray:
-        """Which two rows (n, n) lose at most ε."""
+        """True where two rows (n, n) lose at most ε."""
         return self.kept_at(self.epsilon)
 
     def kept_at(self, epsilon: Fraction) -> BoolArray:
-        """Which two rows (n, n) lose at most another ε: by floats where those leave no doubt, else by the integers."""
+        """True where two rows (n, n) lose at most this ε: by floats if those leave no doubt, else by the integers."""
         limit = float(epsilon)
         found = np.asarray(self.rough <= limit)
         high, low = _exp_below(epsilon).as_integer_ratio()
@@ -308,7 +308,7 @@ class Table:
 
 
 def farthest(law: Table, pairs: IntArray) -> int:
-    """Which of pairs of rows (m, 2), m >= 1, loses most, as floats tell."""
+    """The index of the pair that loses most, of pairs of rows (m, 2), m >= 1, by floats."""
     return int(np.argmax(law.rough[pairs[:, 0], pairs[:, 1]]))
 
 

@@ -1,4 +1,4 @@
-"""What the releases in a ledger say about each step: the temporal leakage, and the policy leakage at each edge.
+"""The leakage of each step by the releases in a ledger: the temporal leakage, and the policy leakage at each edge.
 
 Proofs: docs/proofs/temporal-leakage.md, docs/proofs/policy-leakage.md, docs/proofs/couplings.md.
 """
@@ -122,7 +122,7 @@ class SubjectLeakage:
         return found
 
     def _headers(self, subject: str) -> list[SessionHeader]:
-        """What the subject's queries were released under, which must be this model and policy."""
+        """The headers of the subject's queries, which must be of this model and policy."""
         queries = [query for name, query in self._ledger.sessions() if name == subject]
         headers = [header for query in queries if (header := self._ledger.header(subject, query)) is not None]
         for header in headers:
@@ -140,7 +140,7 @@ class SubjectLeakage:
         return headers
 
     def _begin(self, header: SessionHeader) -> tuple[str, int]:
-        """How a history begins: its ``start``, and the number of its step 1 where the model's slots go by a clock."""
+        """The beginning of a history: its ``start``, and the number of step 1 if the model's slots go by a clock."""
         return header.options["start"], self._model.number_of_first(header.options.get("origin", ""))
 
     def _begun(self, header: SessionHeader) -> MarkovModel:
@@ -181,7 +181,7 @@ class SubjectLeakage:
         return self._policies[key]
 
     def _couplable(self, headers: Sequence[SessionHeader], steps: int) -> dict[str, Any]:
-        """Whether the sum of epsilons bounds the policy leakage."""
+        """The coupling of a history: ``holds`` is True if the sum of epsilons bounds the policy leakage."""
         key = *self._begin(headers[0]), steps
         if key not in self._couplings:
             found = couplable(self._begun(headers[0]).starting(key[0]), self._policy, max(1, steps))

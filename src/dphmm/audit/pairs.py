@@ -80,7 +80,7 @@ def policy_pairs(policy: PolicyGraph, support: BoolArray) -> Iterator[Pairs]:
 
 
 def has_edge(pairs: list[Pairs], n: int) -> BoolArray:
-    """Which states (n,) have a policy edge to another possible state."""
+    """True where a state (n,) has a policy edge to another possible state."""
     mask = np.zeros(n, dtype=np.bool_)
     for group in pairs:
         if group.kind != "policy":
@@ -97,7 +97,7 @@ _AT_ONCE = 2**19
 
 
 def law_of(mechanism: object) -> Law | Table:
-    """What a mechanism of a plan really does. Raises InvalidInput for one whose law is not known."""
+    """The law of a plan's mechanism. Raises InvalidInput for one whose law is not known."""
     kind = getattr(mechanism, "law_name", None) or getattr(mechanism, "name", "")
     return Table.of(mechanism) if kind == KIND else Law.of(mechanism)
 
@@ -114,7 +114,7 @@ class Pair(NamedTuple):
 
 @dataclass
 class Reach:
-    """What has been seen of one law: how far each facet was reached and by whom; a pair that shares no answer."""
+    """The reach of pairs in one law: how far each facet was reached and by whom; a pair that shares no answer."""
 
     law: Law
     values: list[int] = field(init=False)
@@ -191,13 +191,13 @@ class Reach:
 
     @property
     def met(self) -> int:
-        """How many facets a required difference lies on: where it is all of them, no smaller body would do."""
+        """The number of facets that a required difference lies on: if it is all, no smaller body would do."""
         return sum(value == offset for value, offset in zip(self.values, self.law.offsets.tolist(), strict=True))
 
 
 @dataclass
 class TableReach:
-    """What has been seen of a table: which of its rows are pairs, and the pair that loses most."""
+    """The reach of pairs in a table: the number of pairs ``seen``, and the pair that loses most."""
 
     law: Table
     worst: Pair | None = None
@@ -248,7 +248,7 @@ class TableReach:
 
 
 def reached(law: Law | Table, groups: Iterable[Pairs], images: IntArray) -> Reach | TableReach:
-    """How far groups of pairs reach in a law."""
+    """The reach of groups of pairs in a law."""
     reach = TableReach(law) if isinstance(law, Table) else Reach(law)
     for group in groups:
         if isinstance(group, Clique):
@@ -262,7 +262,7 @@ _ROOM = 2**61
 
 
 def degrees(law: Law | Table, images: IntArray, support: BoolArray, epsilon: Fraction) -> IntArray:
-    """How many possible states each possible state (N,) loses at most ε against, itself counted; 0 for the others."""
+    """The number of possible states that each one (N,) loses at most ε against, itself counted; 0 for impossible ones."""
     found = np.zeros(len(images), dtype=np.int64)
     points, back, counts = np.unique(images[support], axis=0, return_inverse=True, return_counts=True)
     found[support] = _among(law, points, counts, epsilon)[back.reshape(-1)]

@@ -152,17 +152,17 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
 
     @property
     def concluded(self) -> list[str]:
-        """What may be concluded."""
+        """The conclusions that a reader may draw."""
         return self._said("concluded")
 
     @property
     def not_concluded(self) -> list[str]:
-        """What may not be concluded."""
+        """The conclusions that a reader may not draw."""
         return self._said("not concluded")
 
     @property
     def not_hidden(self) -> list[str]:
-        """What the file does not hide."""
+        """The facts that the file does not hide."""
         return self._said("not hidden")
 
     def _said(self, name: str) -> list[str]:
@@ -171,7 +171,7 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
 
     @property
     def likelihoods(self) -> FloatArray | None:
-        """How likely each answer (n,) is from each state, as a share of the likeliest (n, N); None without plans."""
+        """The likelihood of each answer (n,) from each state, over that of the likeliest (n, N); None without plans."""
         logs = self._log_likelihood
         return None if logs is None else np.exp(logs - logs.max(axis=1, keepdims=True))
 
@@ -279,7 +279,7 @@ def read(
     prior: Any = None,
     coverage: Any = 0.9,
 ) -> Reading:
-    """What a reader may conclude from a released file: of whom and when, under which promise, and what an answer says.
+    """Read a released file: its people and times, its promise, and the conclusions that an answer allows.
 
     Parameters
     ----------
@@ -390,7 +390,7 @@ def read(
 
 
 def _other_table(told: ReleaseStatement, users: Sequence[str | None], plans: Sequence[str | None]) -> str | None:
-    """That a table is not the one that a statement is about, as far as counts and plans tell; None where they agree."""
+    """A sentence if counts or plans show that a statement is about another table; None where they agree."""
     due = {
         "rows": (told.published.rows, len(users)),
         "people": (told.published.subjects, len(set(users))),
@@ -401,7 +401,7 @@ def _other_table(told: ReleaseStatement, users: Sequence[str | None], plans: Seq
 
 
 def _where_they_differ(over: SequencePromise) -> str:
-    """Of which paths the total of a promise is: of those that differ within a block or window alone."""
+    """The paths that a promise's total is about, in words: those that differ within a block or window alone."""
     if over.steps is not None:
         return "in all"
     if over.window is not None:
@@ -413,7 +413,7 @@ def _where_they_differ(over: SequencePromise) -> str:
 
 
 def _chosen_by_answers(told: ReleaseStatement | None, laws: Sequence[PlainLaw], all_asked: bool) -> str | None:
-    """Why earlier answers of a person may have chosen the plan of a step, or whether it is asked; None where none did.
+    """The reason why a person's earlier answers may have chosen the plan or the time of a step; None without one.
 
     Proof: docs/proofs/support.md: on the support plans do not depend on what was released.
     """

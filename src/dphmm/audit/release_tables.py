@@ -109,7 +109,7 @@ def _name(job: Committed) -> str:
 
 
 def _damage(table: ReleaseTable, job: Committed) -> str:
-    """Why the files of a job are not those that it committed; "" where they are."""
+    """The reason why the files of a job are not those that it committed; "" where they are."""
     try:
         check_files(table.data, job, None)
     except InvalidInput as error:

@@ -95,7 +95,7 @@ class ReleasedFile:
 
     @property
     def asked(self) -> BoolArray:
-        """Which rows (n,) have an answer."""
+        """True where a row (n,) has an answer."""
         return np.array([plan != "" for plan in self.plans], dtype=np.bool_)
 
     def answered(self) -> ReleasedFile:
@@ -116,11 +116,11 @@ class ReleasedFile:
         )
 
     def where(self, row: int) -> str:
-        """What a finding calls a row."""
+        """The words for a row in a finding."""
         return f"user {self.users[row]!r}, step {int(self.step[row])}"
 
     def origin(self, row: int, step: int | None) -> str:
-        """What step 1 of a row's user stands for, in steps of so many seconds since 1970; "" without times."""
+        """The number of step 1 of a row's user, in steps of so many seconds since 1970; "" without times."""
         if step is None or self.times is None:
             return ""
         return str(int(self.times[row] // (step * MICROSECONDS)) - int(self.step[row]) + 1)

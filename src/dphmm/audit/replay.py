@@ -57,14 +57,14 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """What one answer was released under, None where it was not asked; ``spread``: of the belief before it."""
+    """The plan of one answer, None where it was not asked, and the ``spread`` of the belief before it."""
 
     plan: Plan | None
     spread: float
 
 
 class _AuditedStep(NamedTuple):
-    """What a finding calls a step, its number in tables where known, and whether a step before it has no row."""
+    """The words for a step in a finding, its number in tables where known, and whether a step before it has no row."""
 
     where: str
     number: int | None
@@ -94,11 +94,11 @@ class Replay:
 
     @property
     def setting(self) -> Setting:
-        """That of the release; a subject may begin elsewhere."""
+        """The setting of the release; a subject may begin elsewhere."""
         return self.subjects.setting
 
     def follow(self, user: str, history: Sequence[Answer], origin: str = "") -> list[Replayed] | None:
-        """What each answer was released under; None, with a finding, from where public data do not lead to its plan.
+        """The plan and spread of each answer; None, with a finding, if public data do not lead to a plan.
 
         ``origin``: what step 1 of the subject stands for, "" where nothing says so.
         """
@@ -227,7 +227,7 @@ class Replay:
             yield recorded
 
     def _as_good(self, position: Position, plan_set: BoolArray) -> bool:
-        """Whether a recorded δ-set is one but for the rounding of another machine."""
+        """True if a recorded δ-set is right but for the rounding of another machine."""
         constraint, p = self.setting.options.constraint, position.prior.probability
         if not isinstance(constraint, DeltaSet) or len(plan_set) != len(p):
             return False

@@ -34,7 +34,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Subjects:
-    """Whose each row is: ``number`` (n,) from 0 in order of first appearance, and how many there are."""
+    """The subject of each row: ``number`` (n,) from 0 in order of first appearance, and the ``count`` of subjects."""
 
     number: IntArray
     count: int
@@ -59,7 +59,7 @@ class Subjects:
         return np.stack([np.bincount(self.number, weights=column, minlength=self.count) for column in columns], axis=1)
 
     def counts(self, values: IntArray, width: int) -> Any:
-        """How often each subject has each value 0..width-1: sparse (S, width)."""
+        """The number of rows of each subject with each value 0..width-1: sparse (S, width)."""
         return counted(self.number, values, (self.count, width))
 
 
@@ -98,7 +98,7 @@ def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
 
 
 def _resamples(n: int, step: int) -> Iterator[FloatArray]:
-    """How often each of n subjects is in each resample, ``step`` resamples at a time."""
+    """The number of times that each of n subjects is in each resample, ``step`` resamples at a time."""
     if RESAMPLES * n <= _AT_ONCE:
         whole = _few_subjects(n)
         yield from (whole[at : at + step] for at in range(0, RESAMPLES, step))

@@ -34,7 +34,7 @@ _MOST_WORK = 50_000_000
 
 @dataclass(frozen=True)
 class SequenceVerdict:
-    """What two possible histories of one person really lose, beside what was charged.
+    """The real loss of two possible histories of one person, beside the loss that was charged.
 
     ``charged`` is what Theorem 7.2 says, the sum of the costs; ``worst`` the largest loss of two possible histories,
     ``first`` and ``second``, that really occurs. ``epsilons`` is the sum of the epsilons, which bounds nothing.
@@ -48,7 +48,7 @@ class SequenceVerdict:
 
     @property
     def convicted(self) -> bool:
-        """Whether two histories lose more than was charged."""
+        """True if two histories lose more than was charged."""
         return self.worst > self.charged
 
     @property
@@ -103,7 +103,7 @@ def sequence_loss(
 
 
 def losses(plan: Plan) -> list[list[Loss]]:
-    """What every two states (N, N) lose in one release; infinite where they share no answer."""
+    """The loss between every two states (N, N) in one release; infinite where they share no answer."""
     law, n = law_of(plan.mechanism), len(plan.image)
     known: dict[tuple[int, ...], Loss] = {}
 

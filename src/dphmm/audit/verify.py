@@ -119,7 +119,7 @@ class _Audit:
         )
 
     def _public_facts(self) -> Iterator[str]:
-        """What the plan says of itself against what it was made for."""
+        """The findings where the plan's own facts differ from those that it was made for."""
         plan, constraint = self.plan, self.plan.constraint
         if plan.epsilon != self.epsilon:
             yield f"the plan is for epsilon {shown(plan.epsilon)}, not for {shown(self.epsilon)}"
@@ -227,7 +227,7 @@ class _Audit:
                 return
 
     def _likelihoods(self, law: Law | Table) -> Iterator[str]:
-        """What beliefs are told, against the exact exponents, at a few answers: a belief of another law misleads."""
+        """The findings where a few likelihoods differ from the exact exponents: a belief under another law misleads."""
         plan = self.plan
         some = plan.constraint.plan_states[:: max(1, len(plan.constraint.plan_states) // _LIKELIHOODS)]
         if isinstance(law, Table) and law.faults():
@@ -264,7 +264,7 @@ class Certificate:
 
     @property
     def contains(self) -> bool:
-        """Whether every required difference lies in the body."""
+        """True if every required difference lies in the body."""
         return self.widest <= 1
 
     def __str__(self) -> str:
@@ -311,12 +311,12 @@ class Verdict:
 
     @property
     def convicted(self) -> bool:
-        """Whether the plan breaks what it promises."""
+        """True if the plan breaks its promise."""
         return bool(self.findings)
 
     @property
     def loss(self) -> Loss:
-        """What the worst required pair loses."""
+        """The loss of the worst required pair."""
         return Fraction(0) if self.worst is None else self.worst.loss
 
     @property

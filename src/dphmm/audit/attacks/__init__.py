@@ -1,4 +1,4 @@
-"""What an adversary can still infer: trackers against the truth, and attacks on plans that were made wrongly."""
+"""The inferences left to an adversary: trackers against the truth, and attacks on plans that were made wrongly."""
 
 from dphmm.audit.attacks.attack import METHODS, Adversary, AttackReport, Measured, attack
 from dphmm.audit.attacks.unsafe_hulls import Exposed, LocalHulls, exposure

@@ -152,7 +152,7 @@ class Adversary:
 
 
 def _alone(answer: Seen) -> FloatArray:
-    """What one answer says by itself of the states that its plan calls possible."""
+    """The likelihood (N,) of one answer by itself, over the states that its plan calls possible, divided by its sum."""
     possible = answer.plan.still_possible(answer.z)
     logs = np.where(possible, answer.plan.log_likelihood(answer.z), -np.inf)
     weights = np.exp(logs - logs.max())
@@ -166,7 +166,7 @@ def _figure(value: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class AttackReport:
-    """What each adversary's belief was worth, over the rows whose truth is in a state.
+    """The measures of each adversary's belief, over the rows whose truth is in a state.
 
     ``outside`` rows are in no state of the model. ``elsewhere``: the same measures of those of them whose place is
     known; there no belief in a state can be right. ``unit``: of the errors.
@@ -357,7 +357,7 @@ class _Degrees:
         self._of: dict[str, IntArray] = {}
 
     def of(self, plan: Plan, state: int) -> int:
-        """How many possible states a state is hidden among."""
+        """The number of possible states that a state is hidden among."""
         if plan.hash not in self._of:
             self._of[plan.hash] = degrees(law_of_plan(plan), plan.image, plan.constraint.support, plan.epsilon)
         return int(self._of[plan.hash][state])
@@ -365,7 +365,7 @@ class _Degrees:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What an adversary's belief was worth, answer by answer (n,), in the order of ``users`` and ``t``.
+    """The measures of an adversary's belief, answer by answer (n,), in the order of ``users`` and ``t``.
 
     expected_error : the mean distance, under the belief, to the true answer (answer units; on a map metres on the
     ground to the true place). guess_error : the distance of its mean. success : whether the likeliest state is the true
@@ -409,7 +409,7 @@ MEASURES = ("expected_error", "guess_error", "success", "probability", "entropy"
 
 
 class Target(NamedTuple):
-    """What an adversary looks for at one step.
+    """The truth of one step, which an adversary looks for.
 
     The true answer (d,), its distance (N,) from every state's answer (on a map metres on the ground), the true state,
     -1 where it is in none, and how many states hide it.

@@ -172,14 +172,14 @@ def _check_numbers(file: ReleasedFile, rows: _Rows) -> None:
 
 
 def begins_of(ledger: Ledger | None, query: str, file: ReleasedFile) -> dict[str, str]:
-    """What a ledger says that the first row of each released subject was, as far as it was told."""
+    """The origin of each released subject's steps, as far as a ledger stores it."""
     headers = {} if ledger is None else {user: ledger.header(user, query) for user in dict.fromkeys(file.users)}
     told = {user: header.options.get("origin", "") for user, header in headers.items() if header is not None}
     return {user: origin for user, origin in told.items() if origin}
 
 
 def answer_of(ledger: Ledger | None, query: str, file: ReleasedFile, statement: ReleaseStatement | None) -> str | None:
-    """Which of several rows in one step a release answered, as its ledger or else its statement says; None: neither."""
+    """The rule of a release for several rows in one step, from its ledger or its statement; None without either."""
     users = list(dict.fromkeys(file.users))
     headers = [] if ledger is None else [one for one in ledger.headers_of(users) if one.query == query]
     rules = {header.options["answer"] for header in headers if "answer" in header.options}

@@ -67,7 +67,7 @@ class Laws:
 
 @dataclass(frozen=True)
 class Guesses:
-    """How often guessing the true state from one answer succeeds, as shares of the draws.
+    """The success of guessing the true state from one answer, as shares of the draws.
 
     ``right``: the likeliest state was the true one. ``certain``: no other state could have given the answer. Also the
     mean posterior probability of the truth.
@@ -108,7 +108,7 @@ class LocalHulls:
         return np.asarray(self.states[np.isfinite(self.local.likelihoods(np.asarray(z, dtype=np.int64)))])
 
     def attack(self, state: int, *, draws: int = 2000, bits: Bits | None = None) -> tuple[Guesses, Guesses]:
-        """How often a state is guessed from one answer with local hulls, and with one hull for all."""
+        """The success of guessing a state from one answer, with local hulls, and with one hull for all."""
         places = np.flatnonzero(self.states == state)
         if not len(places):
             raise InvalidInput("state", state, "a possible state")
@@ -160,5 +160,5 @@ def exposure(
 
 
 def bounded(loss: Loss) -> bool:
-    """Whether another state could have given every answer."""
+    """True if another state could have given every answer."""
     return isinstance(loss, Fraction)
