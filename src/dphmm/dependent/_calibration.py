@@ -193,7 +193,7 @@ class Case:
 
     @cached_property
     def independent(self) -> bool:
-        """Whether no tuple of a chain or a tree says anything about its neighbours."""
+        """True if no tuple of a chain or a tree says anything about its neighbours."""
         model = self.model
         if not isinstance(model, (Chain, Tree)):
             return False
@@ -207,7 +207,7 @@ class Case:
         return self.epsilon / max(sum((exact[j] for j in part), Fraction(0)) for part in _parts(self.model))
 
     def bound(self, rate: float) -> float | None:
-        """What the recursion proves of this rate, on chains and trees."""
+        """The loss that the recursion proves at this rate, on chains and trees; None for other models."""
         if not isinstance(self.model, (Chain, Tree)):
             return None
         return self.loss_of_any(self.model, rate)

@@ -56,14 +56,14 @@ class Kernel:
 
     @cached_property
     def curve(self) -> LeakageCurve | Scan:
-        """How much a loss grows along this dependence."""
+        """The growth of a loss along this dependence."""
         if self.often:
             return LeakageCurve.of(self.matrix, self.possible, self.error)
         return Scan(self.matrix, self.possible, self.error)
 
 
 def too_rare(together: FloatArray, kernel: FloatArray, before: BoolArray, after: FloatArray) -> bool:
-    """Whether a reversed kernel would be made of numbers near underflow.
+    """True if a reversed kernel would be made of numbers near underflow.
 
     ``together`` (k, m): P(D_i, D_j), of a ``kernel`` and a law with values possible as in ``before`` (k,). ``after``:
     the probabilities of what is possible for D_j.
@@ -73,7 +73,7 @@ def too_rare(together: FloatArray, kernel: FloatArray, before: BoolArray, after:
 
 
 def equal_rows(rows: FloatArray) -> bool:
-    """Whether all rows (k, m) are the same: what comes next does not depend on what was."""
+    """True if all rows (k, m) are the same: the next value does not depend on the last."""
     return bool((rows == rows[0]).all())
 
 
@@ -138,7 +138,7 @@ class Reversals:
         return cls(sparse.csc_array(matrix), laws, possible, kinds, falls, errors)
 
     def carried(self, single: FloatArray) -> FloatArray:
-        """What each tuple (T,) loses at most through the one before it, from losses ``single`` (T,) of one alone."""
+        """The largest loss of each tuple (T,) through the one before it, from losses ``single`` (T,) of one alone."""
         carried = np.zeros(len(self.laws))
         by = self.columns
         _kernels.leakage.carry_back(
@@ -246,7 +246,7 @@ class Chain:
 
     @property
     def n_tuples(self) -> int:
-        """How many tuples depend on each other."""
+        """The number of tuples that depend on each other."""
         return self.n
 
     @property
@@ -264,7 +264,7 @@ class Chain:
         return at
 
     def possible(self, i: int) -> BoolArray:
-        """Which values D_i can have, by structure and not by floats."""
+        """True where D_i can have the value, by structure and not by floats."""
         at: BoolArray = self._supports[0 if self.stationary else i]
         return at
 
@@ -306,7 +306,7 @@ class Chain:
 
     @cached_property
     def lags(self) -> tuple[LagCurves, LagCurves]:
-        """What later and earlier tuples say about one, of a stationary chain."""
+        """The curves of later and earlier tuples about one, by their lag, of a stationary chain."""
         onward, back = self.moves
         return LagCurves(onward, self.possible(0)), LagCurves(back, self.possible(0))
 
@@ -377,7 +377,7 @@ class Chain:
         return found
 
     def _moved(self, since: int, first: int, end: int) -> BoolArray:
-        """Where a marginal from ``first`` to before ``end``, or the one after it, is not that of ``since`` any more."""
+        """True where a marginal from ``first`` to before ``end``, or the next, is not that of ``since`` any more."""
         moved = np.zeros(end - first, dtype=np.bool_)
         for after in (0, 1):
             used, law = self.possible(since + after), self.marginal(since + after)

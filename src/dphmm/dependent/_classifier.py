@@ -190,7 +190,7 @@ class LinearClassifier(Question):
         return Found(published, rejected, domain, unit, ("rows of DATA",))
 
     def per_person(self) -> PerPerson:
-        """How many rows there are is public: rows are replaced."""
+        """The bound for replaced rows of one person: the number of rows is public."""
         return PerPerson("replace", self.dependence.most)
 
     def _scaled(self, features: FloatArray) -> FloatArray:

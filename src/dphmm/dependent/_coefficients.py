@@ -1,4 +1,4 @@
-"""What noise on a query over tuples loses, and the coefficients of pairs that "dpm" calibrates with.
+"""The loss of noise on a query over tuples, and the coefficients of pairs that "dpm" calibrates with.
 
 A query says how much an answer changes with one tuple (`Sum`, `AnyQuery`).
 
@@ -54,7 +54,7 @@ class Sum:
 
     @property
     def shared(self) -> bool:
-        """Whether all tuples are counted alike."""
+        """True if all tuples have the same values."""
         return not isinstance(self.values, (list, tuple)) or np.ndim(self.values[0]) == 0
 
     def of(self, i: int) -> IntArray:
@@ -86,7 +86,7 @@ class AnyQuery:
 
     @property
     def shared(self) -> bool:
-        """Whether one sensitivity is of all tuples."""
+        """True if one sensitivity is of all tuples."""
         return isinstance(self.sensitivity, str) or not isinstance(self.sensitivity, (list, tuple))
 
     def sensitivities(self, n: int) -> list[Fraction]:
@@ -137,7 +137,7 @@ def _on_a_chain(model: Chain, single: FloatArray) -> FloatArray:
 
 
 def _along(model: Chain, single: FloatArray, order: range) -> FloatArray:
-    """What each tuple loses through those before it in ``order``."""
+    """The loss of each tuple through those before it in ``order``."""
     carried = np.zeros(model.n)
     for kernel, first, last in model.stretches(order.step):
         curve = kernel.curve
@@ -199,7 +199,7 @@ class ExactLoss:
         return FARTHEST / max(1, widest)
 
     def known(self, rate: float) -> bool:
-        """Whether the loss at noise of scale 1/rate is right: no sum too rare for floats can matter."""
+        """True if the loss at noise of scale 1/rate is right: no sum too rare for floats can matter."""
         return rate <= self.most
 
     def at(self, scale: float) -> float:
@@ -458,7 +458,7 @@ def seen_from(model: Any, j: int, start: FloatArray) -> Iterator[tuple[int, Floa
 
 
 def size_of(model: Any, j: int) -> int:
-    """How many values tuple j has."""
+    """The number of values of tuple j."""
     if isinstance(model, JointTable):
         return model.n_values(j)
     return len(model.places) if isinstance(model, Friendship) else len(model.marginal(j))

@@ -82,7 +82,7 @@ def histogram(
     accept_unproved: bool = False,
     bits: Bits | None = None,
 ) -> Answered:
-    """How many records are in each state in each time window: columns first, end, state, count.
+    """The noisy number of records in each state in each time window: columns first, end, state, count.
 
     ``table``: columns user, t, state; or an array of states (T,) or (U, T), −1 for none. ``dependence``: a Chain is
     each person's own, persons being independent of each other; "group": all records of one person. ``windows``: None, a
@@ -103,7 +103,7 @@ def histogram(
 
 
 def _counts_of(records: Records, spans: list[tuple[int, int]]) -> IntArray:
-    """How many records (W, N) are in each window and state."""
+    """The number of records (W, N) in each window and state."""
     counts = np.zeros((len(spans), records.n_states), dtype=np.int64)
     for w, (first, end) in enumerate(spans):
         inside = (records.time >= first) & (records.time < end)
@@ -138,7 +138,7 @@ def count(
     accept_unproved: bool = False,
     bits: Bits | None = None,
 ) -> Answered:
-    """How many records are in some of the states, in each window: columns first, end, count. Options of `histogram`."""
+    """The noisy number of records in some states, in each window: columns first, end, count. Options of `histogram`."""
     chosen = np.zeros(whole(n_states, "n_states", 1), dtype=np.int64)
     wanted = np.asarray(states)
     if not np.issubdtype(wanted.dtype, np.integer) or wanted.size == 0 or wanted.min() < 0 or wanted.max() >= n_states:
@@ -258,14 +258,14 @@ class Histogram(CountedQuestion):
     )
 
     def check(self, dependence: Any) -> None:
-        """Who depends on whom, and what may be asked under that."""
+        """Validate the dependence, and the options under it."""
         self.dependence = self.depends(dependence, ("markov", "friends", "group", "independent"))
         self._chained = self.dependence.kind == "markov"
         self.check_neighbours(OF_A_MODEL if self._chained else None)
         self.check_people()
 
     def check_people(self) -> None:
-        """Whom a named model was fitted on may be said only where there is one; and no side information is DATA."""
+        """Validate ``model_people``, which needs a model, and refuse DATA as their own list of friendships."""
         people = self.given["model_people"]
         if people is not None:
             if not (self._chained or _is_model(self.given["states"])):
@@ -279,7 +279,7 @@ class Histogram(CountedQuestion):
 
     @property
     def model(self) -> MarkovModel | None:
-        """That of the dependence, or that of the states."""
+        """The model of the dependence, or that of the states."""
         return self._public[0]
 
     def counted(self) -> ExactCounts:
@@ -322,13 +322,13 @@ class Histogram(CountedQuestion):
 
     @cached_property
     def budget(self) -> Budget:
-        """That of the dependence. Raises Refused where no mechanism is proved under it."""
+        """The budget under the dependence. Raises Refused where no mechanism is proved under it."""
         with fields({"dependence": self.called("dependence")}):
             return Budget.of(self.between(), self.epsilon, None, False, self.given[RELATION.name])
 
     @cached_property
     def clock(self) -> Clock:
-        """What the public steps are."""
+        """The numbering of the public steps."""
         model, _ = self._public
         needed = self._chained or self.given.get("windows") is not None
         return Clock.of(self.given, None if model is None else model.step, needed, self.called)
@@ -340,7 +340,7 @@ class Histogram(CountedQuestion):
 
     @cached_property
     def cells(self) -> list[str]:
-        """What rows count in: the public states, and last the cell of rows that name none of them."""
+        """The cells that rows count in: the public states, and last the cell of rows that name none of them."""
         return [*self.space.names, other_cell(self.space.names)]
 
     @cached_property
@@ -351,7 +351,7 @@ class Histogram(CountedQuestion):
         return windows(self.given["windows"], self.clock.times, self.called("windows"))
 
     def roles(self) -> Roles:
-        """Which column of DATA is what. Raises InvalidInput where they cannot say the public states and steps."""
+        """The columns of DATA by role. Raises InvalidInput where they cannot say the public states and steps."""
         roles = self._roles(self.space)
         if self.given["step"] is not None and roles.step is not None:
             expected = f"no {self.called('step')}: DATA have a column step, which numbers the steps"
@@ -360,7 +360,7 @@ class Histogram(CountedQuestion):
         return roles if self._orders(roles) else replace(roles, time=None)
 
     def _orders(self, roles: Roles) -> bool:
-        """Whether the order of a person's rows decides what is counted; no time is looked at where it does not."""
+        """True if the order of a person's rows decides which of them count; otherwise no time is looked at."""
         limited = (self.clock.seconds, self.given["times"], self.dependence.most)
         return roles.step is not None or any(limit is not None for limit in limited)
 
@@ -402,7 +402,7 @@ class Histogram(CountedQuestion):
         return None, StateSpace.categories(names(given, option, "different names of states: a,b,c"))
 
     def _roles(self, space: StateSpace) -> Roles:
-        """Which column of DATA is what. InvalidInput where those that there are cannot say the public states."""
+        """The columns of DATA by role. Raises InvalidInput where they cannot say the public states."""
         given = {"user": None, "time": None, "order": None, "trip": None, "state": None, "lat": None, "lon": None}
         named = {name.removesuffix("_column"): self.given[name] for name in _COLUMNS}
         try:
@@ -416,7 +416,7 @@ class Histogram(CountedQuestion):
 
 
 def _is_model(states: Any) -> bool:
-    """Whether the states are those of a model."""
+    """True if the states are those of a model."""
     return isinstance(states, MarkovModel) or (isinstance(states, str) and states.lower().endswith(".npz"))
 
 

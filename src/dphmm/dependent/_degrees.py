@@ -73,7 +73,7 @@ def degree_distribution(
     accept_unproved: bool = False,
     bits: Bits | None = None,
 ) -> Answered:
-    """How many of ``n`` people (a public number) have 0, 1, …, ``cap`` friends: columns degree, count.
+    """The noisy number of people, of a public ``n``, with 0, 1, …, ``cap`` friends: columns degree, count.
 
     ``level``: "edge" (whether one edge is there) or "node" (all edges of one person, whichever they are), which must be
     said: they protect very different things. ``cap``: public. At edge level
@@ -142,7 +142,7 @@ class Degree(CountedQuestion):
         return (data, options.get("n"), dependence, epsilon), named
 
     def check(self, dependence: Any) -> None:
-        """What is hidden, up to which degree, and who there is."""
+        """Validate the unit of privacy, the degree cap and the population."""
         level, columns, called = self.given["level"], self.given["columns"], self.called
         if level not in LEVELS:
             expected = "edge (hides whether one edge is there) or node (hides all edges of one person)"
@@ -167,12 +167,12 @@ class Degree(CountedQuestion):
 
     @property
     def n_people(self) -> int:
-        """How many there are, a public number."""
+        """The public number of people."""
         return self.people if isinstance(self.people, int) else len(self.people)
 
     @cached_property
     def budget(self) -> Budget:
-        """That of the dependence."""
+        """The budget under the dependence."""
         return Budget.of(self.between(), self.epsilon, None, False)
 
     def counted(self) -> ExactCounts:
@@ -211,7 +211,7 @@ class Degree(CountedQuestion):
         return PerPerson(_NEIGHBOURS[level], 1 if level == "node" else None)
 
     def _who(self) -> int | list[str]:
-        """How many there are, or their names: public, or edges would tell who is there."""
+        """The number of people, or their names: public, or edges would tell who is there."""
         given, option = self.given["people"], self.called("people")
         if given is None:
             raise InvalidInput(option, "nothing", "the public people: a number, or a table of names")
@@ -326,7 +326,7 @@ def ends_of(
 
 
 def _known(people: People, spelling: str) -> Callable[[str], bool]:
-    """Whether a name is that of one of the people."""
+    """The predicate of names: True for that of one of the people."""
     if isinstance(people, int):
         return lambda name: re.fullmatch("[0-9]{1,18}", name) is not None and int(name) < people
     return Members(people, spelling).__contains__

@@ -1,4 +1,4 @@
-"""Which records depend on which, as the data owner states it, and the budget that a query then has per record.
+"""The dependence between records, as the data owner states it, and the budget that a query then has per record.
 
 A stated dependence is public: DATA are looked at only to refuse them as their own list of friendships. In such a list
 every line must be right. In the library ``dependence`` is a model, or "independent" (taken on the caller's word), or
@@ -114,7 +114,7 @@ class Dependence:
 
     @property
     def by_person(self) -> bool:
-        """Whether what is promised is about all rows of one person."""
+        """True if the promise is about all rows of one person."""
         return self.kind in ("group", "friends")
 
     def refuse_data(self, data: PrivateTable, columns: Sequence[str] | None = None) -> None:
@@ -128,7 +128,7 @@ class Dependence:
         return model_with_states(self.loaded or self.path, self.called("dependence"))
 
     def between(self, spelling: str = "same", of_people: bool = True) -> Any:
-        """What the library takes; a chain is not made here.
+        """The dependence in the library's form; a chain is not made here.
 
         ``spelling``: by which rule names of friends are of one person. ``of_people``: rows belong to people.
         """
@@ -229,7 +229,7 @@ _INSTEAD = {
 
 
 def largest_circle(path: str, field: str, called: Called, spelling: str) -> int:
-    """How many people the largest circle of friends has: people who are joined, directly or not.
+    """The number of people in the largest circle of friends: people who are joined, directly or not.
 
     Names are of one person by the rule of ``spelling``: two spellings of one friend would part a circle.
 
@@ -313,7 +313,7 @@ class Budget:
         return cls(found.rate, claimed, found.mechanism, found.model, found.why)
 
     def change(self, replaced: int) -> Fraction:
-        """How far one record moves counts or sums (L1), for which replacing it moves them by up to ``replaced``.
+        """The change of counts or sums (L1) by one record, if replacing it moves them by up to ``replaced``.
 
         Records are counted and added up: one that is there or not moves them by half of that.
         """
@@ -322,7 +322,7 @@ class Budget:
     def event(
         self, query: str, record: str, parts: tuple[NoisyCounts, ...], bits: Bits, neighbours: str | None = None
     ) -> DependentEvent:
-        """What happened, for accounting; ``neighbours`` where a record decides them, such as an edge."""
+        """The event of the answer, for accounting; ``neighbours`` where a record decides them, such as an edge."""
         secure, relation = is_secure(bits), neighbours or self.neighbours
         return DependentEvent(
             query, record, parts, self.mechanism, self.dependence, self.claimed, self.why, secure, relation
@@ -361,7 +361,7 @@ def add_integer_noise(
 
 
 def together(model: Any, events: Iterable[DependentEvent]) -> Guarantee:
-    """What several queries about the tuples of one chain or tree lose together under it: the sum does not bound it.
+    """The joint guarantee of several queries about one chain's or tree's tuples: the sum of losses does not bound it.
 
     The losses per record add up, and their sum goes through the recursion once.
     """

@@ -52,7 +52,7 @@ def flows(
     consistent: bool = False,
     bits: Bits | None = None,
 ) -> Answered:
-    """How many trips go from each state to each: columns origin, destination, count, for every two states.
+    """The noisy number of trips from each state to each: columns origin, destination, count, for every two states.
 
     ``table``: columns user, t, state; or an array of states (T,) or (U, T), −1 for none. ``dependence``: ("group", K),
     K a public number: the first K trips of each person count, and what is hidden are all rows of one person, there or
@@ -97,7 +97,7 @@ def _checked(n_states: int, option: str, ends: bool) -> int:
 
 
 def _counts(records: Records, most: int, moves: bool, ends: bool) -> IntArray:
-    """How many trips (N * N,) go from each state to each: of each person's the first ``most`` in time.
+    """The number of trips (N * N,) from each state to each: of each person's the first ``most`` in time.
 
     With ``ends`` a state more is where each person comes from and goes to. Nobody goes from it to itself, so that last
     number is left out.
@@ -153,7 +153,7 @@ class Flows(Histogram):
     _chained = False
 
     def check(self, dependence: Any) -> None:
-        """How many trips of a person count: nothing else is proved."""
+        """Validate the number of trips that count for a person: no other dependence is proved."""
         self.most = _most(dependence, self.called("dependence"))
         self.dependence = self.depends(f"group:{self.most}", ("group",))
         self.check_neighbours()

@@ -152,7 +152,7 @@ def grouped(dependence: Any, most: int | None) -> Any:
 
 
 def owned(users: Any, n: int, most: int | None) -> BoolArray:
-    """Which of ``n`` rows count: all, or of each of ``users`` (n,) the first ``most``.
+    """True where one of ``n`` rows counts: all, or of each of ``users`` (n,) the first ``most``.
 
     Raises InvalidInput where one of the two is given without the other, and for another number of users than of rows.
     """
@@ -182,9 +182,9 @@ def people(users: Any) -> IntArray:
 
 
 def first_of_each(codes: IntArray, most: int, order: IntArray | None = None) -> BoolArray:
-    """Which rows (n,) are among the first ``most`` of their person, by ``order`` (n,) and else as they stand.
+    """True where a row (n,) is among the first ``most`` of its person, by ``order`` (n,) and else as they stand.
 
-    ``codes`` (n,): whose each row is; a negative number is nobody, and such a row does not count.
+    ``codes`` (n,): the person of each row. A row with a negative number is nobody's, and does not count.
     """
     by_person = np.lexsort((np.arange(len(codes)),) + (() if order is None else (order,)) + (codes,))
     own = codes[by_person]
@@ -196,7 +196,7 @@ def first_of_each(codes: IntArray, most: int, order: IntArray | None = None) -> 
 
 
 def last_of_each(codes: IntArray, place: IntArray) -> BoolArray:
-    """Which rows (n,) are the last, as they stand, of their person at their ``place`` (n,)."""
+    """True where a row (n,) is the last, as they stand, of its person at its ``place`` (n,)."""
     order = np.lexsort((np.arange(len(codes)), place, codes))
     own, at = codes[order], place[order]
     last = np.r_[(own[1:] != own[:-1]) | (at[1:] != at[:-1]), True][: len(own)]
@@ -309,7 +309,7 @@ def data_labels(rows: PrivateRows, column: str) -> NDArray[Any]:
 
 
 def data_users(rows: PrivateRows, column: str, most: int, rejected: Rejected) -> NDArray[Any]:
-    """Whose each row is (n,), as a number, None where it is nobody's.
+    """The person of each row (n,), as a number; None for nobody.
 
     Rows beyond the first ``most`` of a person are listed.
     """
@@ -322,7 +322,7 @@ def data_users(rows: PrivateRows, column: str, most: int, rejected: Rejected) ->
 
 
 def is_table(text: Any) -> bool:
-    """Whether an option names a table by its suffix."""
+    """True if an option names a table by its suffix."""
     return isinstance(text, str) and text.lower().endswith(SUFFIXES)
 
 
@@ -363,7 +363,7 @@ def feature_columns(value: Any, option: str) -> list[str]:
 
 
 def place(path: str, row: int) -> str:
-    """Where a row (from 0) of a public file is, as an editor shows it."""
+    """The place of a row (from 0) in a public file, as an editor shows it."""
     if path.lower().endswith((".csv", ".csv.gz")):
         return f"line {lines_of_rows(Path(path), [row + 1])[0]}"
     return f"row {row + 1}"

@@ -144,7 +144,7 @@ def _farthest(strength: float) -> float:
 
 
 def _rounding(d: int, strength: float) -> float:
-    """How far a certified gradient can be from the true one: sums of a block, margins and what slopes make of them."""
+    """The largest error of a certified gradient: sums of a block, margins, and slopes of both."""
     return (_BLOCK + 16 + (d + 8) * (2.0 + _farthest(strength))) * 2.0**-52
 
 
@@ -231,7 +231,7 @@ def _hinge_bend(margins: FloatArray) -> FloatArray:
 
 
 def _hinge_slope(margins: FloatArray) -> FloatArray:
-    """Of the hinge with a quadratic corner from 1 − CORNER to 1 + CORNER."""
+    """The slope of the hinge with a quadratic corner from 1 − CORNER to 1 + CORNER."""
     found: FloatArray = -np.clip((1.0 + CORNER - margins) / (2 * CORNER), 0.0, 1.0)
     return found
 
@@ -365,7 +365,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
-        """What the published weights say of both classes; of kind "logistic" only."""
+        """The probabilities (n, 2) of both classes by the published weights; of kind "logistic" only."""
         scores = self.decision_function(X)
         return np.stack([expit(-scores), expit(scores)], axis=1)
 

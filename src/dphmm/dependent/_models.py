@@ -45,7 +45,7 @@ class Tree:
 
     @property
     def n_tuples(self) -> int:
-        """How many tuples there are."""
+        """The number of tuples."""
         return self.n
 
     @property
@@ -62,7 +62,7 @@ class Tree:
         return self._marginals[i]
 
     def possible(self, i: int) -> BoolArray:
-        """Which values D_i can have, by structure and not by floats."""
+        """True where D_i can have the value, by structure and not by floats."""
         return self._supports[i]
 
     def kernel(self, i: int, j: int) -> Kernel:
@@ -221,7 +221,7 @@ class JointTable:
 
     @property
     def n_tuples(self) -> int:
-        """How many tuples there are."""
+        """The number of tuples."""
         return self.n
 
     def n_values(self, i: int) -> int:
@@ -229,7 +229,7 @@ class JointTable:
         return int(self.outcomes[:, i].max()) + 1
 
     def possible(self, i: int) -> BoolArray:
-        """Which values D_i can have."""
+        """True where D_i can have the value."""
         mask = np.zeros(self.n_values(i), dtype=np.bool_)
         mask[self.outcomes[:, i]] = True
         return mask
@@ -279,7 +279,7 @@ class Coefficients:
 
     @property
     def n_tuples(self) -> int:
-        """How many tuples there are."""
+        """The number of tuples."""
         return self.n
 
     def scaled(self, factor: float) -> Coefficients:
@@ -288,7 +288,7 @@ class Coefficients:
         return Coefficients(between * factor, parts_independent=self.parts_independent)
 
     def components(self) -> tuple[int, IntArray]:
-        """How many connected parts there are, and which one each tuple is in (n,)."""
+        """The number of connected parts, and the part (n,) of each tuple."""
         return connected(self.matrix)
 
     def __repr__(self) -> str:
@@ -337,16 +337,16 @@ class Friendship:
 
     @property
     def n_tuples(self) -> int:
-        """How many people there are."""
+        """The number of people."""
         return self.n
 
     @property
     def is_forest(self) -> bool:
-        """Whether the friendships have no loops."""
+        """True if the friendships have no loops."""
         return len(self.edges) == self.n - self.components()[0]
 
     def components(self) -> tuple[int, IntArray]:
-        """How many connected parts there are, and which one each person is in; the parts are independent."""
+        """The number of connected parts, and the part (n,) of each person; the parts are independent."""
         return connected(self.graph)
 
     def tree(self, root: int = 0) -> Tree:

@@ -116,7 +116,7 @@ class PerPerson(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a question has found: the noisy answer, and what it says of itself beside it.
+    """The result of a question: the noisy answer, and the facts about it for the statement.
 
     ``domain``: the public options, for the statement. ``not_protected``: codes of the statement. ``warnings``:
     sentences made of the options and the noisy answer alone.
@@ -182,7 +182,7 @@ class Question(ABC):
         """Read the table and draw the noise."""
 
     def between(self) -> Any:
-        """What the function takes as dependence; called before the table is read too."""
+        """The dependence in the function's form; called before the table is read too."""
         return self.dependence.between(self.data.spelling)
 
     def unit(self) -> str:
@@ -196,7 +196,7 @@ class Question(ABC):
 
     @property
     def there_or_not(self) -> bool:
-        """Whether epsilon is of what is there or not, as the question was asked; else of what is replaced."""
+        """True if epsilon, as the question was asked, is for adding or removing; False for replacing."""
         return bool(self.given.get(RELATION.name) == "add-remove")
 
     def check_neighbours(self, why_not: str | None = None) -> None:
@@ -211,7 +211,7 @@ class Question(ABC):
         return PerPerson("add-remove", most, Fraction(1) if self.there_or_not else Fraction(1, 2))
 
     def per_person(self) -> PerPerson:
-        """How the loss of replacing one record bounds that of one person; nothing does unless a question says so."""
+        """The bound of one person's loss by that of replacing one record; none unless a question says so."""
         return PerPerson("replace", None)
 
     @property
@@ -249,7 +249,7 @@ class Question(ABC):
         return result
 
     def forecast(self, about: int | None = None, ledger: Ledger | None = None, event_id: str | None = None) -> Forecast:
-        """What an answer would be worth: of the table only names and types of columns are looked at.
+        """The forecast of an answer: of the table only names and types of columns are looked at.
 
         ``about``: how many people it is about, on the caller's word (for "svm": how many rows there are, and needed).
         ``ledger``, ``event_id``: where it would be kept; it is only read. Raises as `answer` does for public options
@@ -297,7 +297,7 @@ class Question(ABC):
         return replace(made[0] if kept.fresh else self._read(kept.published.result), kept=kept)
 
     def publication(self, event_id: str | None, bits: Bits | None) -> Publication:
-        """What a ledger keeps of it, from public settings alone, before the table is read.
+        """The record of the answer in a ledger, from public settings alone, before the table is read.
 
         Raises InvalidInput where there is no ``event_id``, and for settings that cannot be written down.
         """
@@ -388,7 +388,7 @@ class Question(ABC):
         return data_rows(self.data, [*columns, *users])
 
     def owned(self, rows: PrivateRows, rejected: Rejected) -> dict[str, Any]:
-        """What a function is told of people: whose each row is, and how many of each count."""
+        """The options of a function about people: the person of each row, and the number of rows that count."""
         if self.dependence.most is None:
             return {}
         users = data_users(rows, self._user_column, self.dependence.most, rejected)
@@ -401,7 +401,7 @@ class Question(ABC):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class ExactCounts:
-    """What a table holds, counted and without noise: private. Neither ``repr`` nor a pickle shows anything of it.
+    """The counts of a table, without noise: private. Neither ``repr`` nor a pickle shows anything of them.
 
     ``values``: integers of the shape that the question publishes. ``rejected``: the rows that do not count as they are
     written.
@@ -426,7 +426,7 @@ class CountedQuestion(Question):
     @property
     @abstractmethod
     def budget(self) -> Budget:
-        """What the answer spends. Raises InvalidInput and Refused, of public options alone."""
+        """The budget of the answer. Raises InvalidInput and Refused, of public options alone."""
 
     @abstractmethod
     def counted(self) -> ExactCounts:
@@ -542,7 +542,7 @@ def query(
 
 
 def forecast(question: str, data: Any, dependence: Any, epsilon: Exact, **options: Any) -> Forecast:
-    """What an answer of `dphmm.query` would be worth, which no row of the data is read for.
+    """The forecast of an answer of `dphmm.query`, which no row of the data is read for.
 
     Nothing is drawn, spent, stored or written. ``options``: as in `dphmm.query`, and ``about``: how many people the
     table is about, on your word (for "svm" how many rows it has). A ledger is only read.

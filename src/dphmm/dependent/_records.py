@@ -128,7 +128,7 @@ def windows(given: Any, times: int, option: str) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Clock:
-    """How steps are numbered from 0 to ``times`` - 1: by time bins of ``seconds``, from ``first`` or each own's first.
+    """The numbering of steps from 0 to ``times`` - 1: by time bins of ``seconds``, from ``first`` or each own's first.
 
     ``first``: a moment in microseconds where there are bins, else a step's number; None: every person's own first row.
     ``timezone``: what clocks times without a zone are of; None: such rows have no time.
@@ -303,7 +303,7 @@ def states_of_places(space: MapSpace, lat: FloatArray, lon: FloatArray) -> IntAr
 
 
 def by_place(roles: Roles, space: StateSpace) -> bool:
-    """Whether places say the states."""
+    """True if places say the states."""
     return space.on_map and roles.lat is not None
 
 
@@ -312,7 +312,7 @@ def _at(column: IntArray | None, rows: IntArray) -> IntArray | None:
 
 
 def _of_a_frame(table: Any) -> tuple[IntArray, IntArray, IntArray, int]:
-    """Whose each record is, when, which state (any number), and how many times there are."""
+    """The person, the time and the state (any number) of each record, and the number of times."""
     # Of an Arrow table ``columns`` are the cells.
     names = list(table.column_names if hasattr(table, "column_names") else table.columns)
     for column in ("user", "t", "state"):
@@ -350,7 +350,7 @@ def _seconds(given: Any, option: str) -> int:
 
 
 def first_text(given: Any) -> str | None:
-    """What step 0 is, as text: a number or a time."""
+    """Step 0 as text: a number or a time; None if it is not set."""
     if given is None:
         return None
     return given.isoformat() if isinstance(given, datetime.datetime) else str(given)
