@@ -1,4 +1,4 @@
-"""What a belief is worth: its distance from the truth, and the place of least mean distance under it.
+"""The measures of a belief: its distance from the truth, and the place of least mean distance under it.
 
 That place is found on a line exactly, elsewhere step by step: the mean distance is convex in the place, and
 Weiszfeld's iteration, as Vardi and Zhang corrected it for places at points, makes it smaller with every step.

@@ -47,7 +47,7 @@ _RATIO = 2**31
 
 
 class MassShare(NamedTuple):
-    """What a δ-set holds: 1 - δ less the tolerance; δ; the tolerance of equal masses."""
+    """The mass of a δ-set: 1 - δ less the tolerance; δ; the tolerance of equal masses."""
 
     enough: float
     delta: float
@@ -90,7 +90,7 @@ class PlannedRows(NamedTuple):
 
 
 class Family(NamedTuple):
-    """What all laws have in common: ε and how it falls, which law is wanted, and the limits of exact sums.
+    """The settings that all laws share: ε and how it falls, the law that is wanted, and the limits of exact sums.
 
     A staircase has levels of ``stride`` steps at ``rates[0]``; K-norm has levels of height ``up`` / ``down`` at
     ``rates[1]``.
@@ -136,7 +136,7 @@ class LatticeLaws(NamedTuple):
 
 
 class Falls(NamedTuple):
-    """How likelihoods fall from step to step under a staircase, and the bound of exact floats."""
+    """The fall of likelihoods from step to step under a staircase, and the bound of exact floats."""
 
     kind: int
     rate: float
@@ -196,7 +196,7 @@ def plan_rows(first: int, last: int, supports: BoolArray, decided: BoolArray, gr
 
 @kernel
 def plan_row(row: int, support: BoolArray, grid: Grid, out: PlannedRows) -> int:
-    """How many facets the hull of a row has, 0 where the planner has to look at it."""
+    """Plan a row, and return the number of its hull's facets; 0 if the planner has to look at the row."""
     states, contracted, _ = planned(support, out.plan[row])
     if not contracted or all_equal(grid.lattice, states):
         return 0
@@ -288,7 +288,7 @@ def law_row(
 def better_law(
     turned: IntArray, back: IntArray, offsets: IntArray, widths: IntArray, vertices: IntArray, family: Family
 ) -> tuple[int, int, int]:
-    """Which law a hull has, and the offset of the staircase as a ratio."""
+    """The law of a hull, and the offset of the staircase as a ratio."""
     if family.chosen == KNORM:
         return KNORM, 0, 1
     weight, xx, _, yy = fan_sums(vertices, family.spans[0])
@@ -328,7 +328,7 @@ def short_width(above: int, below: int, bits: int) -> tuple[int, int]:
 
 @kernel
 def digits_of(number: int) -> int:
-    """How many binary digits a positive number has."""
+    """The number of binary digits of a positive number."""
     digits = 0
     while number > 0:
         number >>= 1

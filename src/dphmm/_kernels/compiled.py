@@ -89,13 +89,13 @@ _DIGEST = 32
 
 
 def folder() -> Path:
-    """Where compiled kernels are looked for and kept: $DPHMM_KERNELS, or Numba's own setting, or the user's cache."""
+    """The folder of compiled kernels: $DPHMM_KERNELS, or Numba's own setting, or the user's cache."""
     given = os.environ.get(VARIABLE) or numba.config.CACHE_DIR  # type: ignore[attr-defined]
     return Path(given) if given else Path(platformdirs.user_cache_dir("dphmm")) / "kernels"
 
 
 def writable(place: Path) -> bool:
-    """Whether what is compiled can be kept in a folder, which need not be there yet."""
+    """True if compiled kernels can be kept in a folder, which need not be there yet."""
     there = next(path for path in (place.absolute(), *place.absolute().parents) if path.exists())
     return there.is_dir() and os.access(there, os.W_OK)
 
@@ -119,7 +119,7 @@ class KernelCache:
         return sorted(self.cache_path.glob(f"{self._function}-*.nbc"))
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """What was compiled for these types here or elsewhere; None where nothing was, or its file is damaged."""
+        """The code compiled for these types, here or elsewhere; None without any, and for a damaged file."""
         target.refresh()
         wanted = self._described(signature, target.codegen())
         try:
@@ -231,5 +231,5 @@ def _compiled(function: Callable[P, R], options: dict[str, Any]) -> Callable[P, 
 
 
 def compiles() -> bool:
-    """Whether kernels are compiled at all: with NUMBA_DISABLE_JIT=1 they are plain Python."""
+    """True if kernels are compiled at all: with NUMBA_DISABLE_JIT=1 they are plain Python."""
     return not numba.config.DISABLE_JIT  # type: ignore[attr-defined]

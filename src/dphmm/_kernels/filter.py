@@ -111,7 +111,7 @@ def add_jump(share: FloatArray, row: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def only_unreached_are_small(matrix: Predecessors, possible: Any, least: float, moved: FloatArray) -> bool:
-    """Whether every sum below ``least`` is of a state that nothing possible leads to; such sums become 0.
+    """True if every sum below ``least`` is of a state that nothing possible leads to; such sums become 0.
 
     ``possible`` (N,) is a mask, or a row of floats that is 0 where a state is impossible.
     """
@@ -168,7 +168,7 @@ def predict_many(
 def at_rest(
     row: FloatArray, support: BoolArray, moved: FloatArray, reached: BoolArray, settled: float, passed: int
 ) -> bool:
-    """Whether a move has left the support as it was, and each probability but for a share of it, ``settled``.
+    """True if a move has left the support as it was, and each probability but for a share of it, ``settled``.
 
     A share, because an answer may make likely what was as good as impossible. After MANY moves, ``passed``, the share
     of a probability below RARE is one of RARE: what is left behind for good shrinks at every move.
@@ -273,7 +273,7 @@ def scale_logs(row: FloatArray) -> float:
 
 @kernel
 def same(one: FloatArray, other: FloatArray, settled: float, passed: int) -> bool:
-    """Whether two rows in logs have the same possible states, and differ by no more than a share: as `at_rest`."""
+    """True if two rows in logs have the same possible states, and differ by no more than a share: as `at_rest`."""
     least = math.log(RARE) if passed >= MANY else -math.inf
     for s in range(len(one)):
         if (one[s] > -math.inf) != (other[s] > -math.inf):

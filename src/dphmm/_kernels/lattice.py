@@ -276,7 +276,7 @@ def level_bounds(half_widths: FloatArray, rate: float, log_tail: float) -> tuple
 
 @kernel
 def levels_below(guard: float, half_widths: IntArray, rows: FloatArray, farthest: float) -> int:
-    """How many first levels have every row·x (m, k), x in the box, and level·farthest below the guard."""
+    """The number of first levels with every row·x (m, k), x in the box, and level·farthest below the guard."""
     for level in range(len(half_widths)):
         largest = (level + 1) * farthest
         for i in range(len(rows)):
@@ -347,11 +347,14 @@ def farthest(rows: IntArray, half_widths: IntArray) -> float:
 def norm_parts(
     half_widths: IntArray, normals: IntArray, offsets: IntArray, units: FloatArray, radius: int, most: int
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray, int]:
-    """Of the lattice points x of radius·body, one of each ± pair, without 0: floor(N), a slot for N - floor(N), |x|².
+    """The norm N at the lattice points x of radius·body, one of each ± pair, without 0, and the number of points.
+
+    Returned are floor(N), a slot for N - floor(N), |x|², ``slots`` and the number. More points than ``most`` are not
+    looked at.
 
     ``units`` (d, k) takes x to answer units. A fraction r/b has a slot for every facet of offset b; ``slots`` holds the
     fraction of those that occur, -1 elsewhere. Offsets below 2**25 make the fractions, as floats, equal or in order
-    exactly as the rationals that they stand for. Last, how many points there are; more than ``most`` are not looked at.
+    exactly as the rationals that they stand for.
     """
     m, k = normals.shape
     whole = np.empty(most, dtype=np.int64)
@@ -459,7 +462,7 @@ def dilation_sums(
 
 @kernel
 def points_of(counts: FloatArray, parts: FloatArray, rank: int, radius: int) -> float:
-    """How many points radius·body has, from the ``counts`` (r, b) of its dilations."""
+    """The number of points of radius·body, from the ``counts`` (r, b) of its dilations."""
     whole = around_zero(counts, parts, rank)[:, :1].copy()
     return float(continued(whole, rank, 0.0, radius)[radius, 0])
 

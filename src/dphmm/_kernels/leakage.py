@@ -1,4 +1,4 @@
-"""How a loss grows over the steps of a Markov chain: L of one step, a leakage curve along a chain, reversed kernels.
+"""The growth of a loss over the steps of a Markov chain: L of one step, curves along a chain, reversed kernels.
 
 *One step: a scan over all pairs of rows.* With s = 1 - e^-a and e = e^-a, a pair of rows q, d and a set H of columns
 reach the ratio 1 + rho, rho = s (q_H - d_H) / (s d_H + e). A pair beats rho exactly if
@@ -372,7 +372,7 @@ def _worst(
 
 @kernel
 def _enough(s: float, e: float, rho: float, lacking: float, fallen: float) -> float:
-    """What is known of a pair must be at least this for it to be passed by."""
+    """The least ``known`` overlap, in logs, with which a pair is passed by."""
     overlap = 1.0 - e * rho / s
     overlap = overlap * (1.0 - lacking) if lacking > 0.0 else overlap - lacking
     return math.log(overlap) + fallen + _ROUNDING if 0.0 < overlap < 1.0 else math.inf

@@ -33,7 +33,7 @@ def bounds(points: IntArray) -> tuple[IntArray, IntArray]:
 
 @kernel
 def all_equal(points: IntArray, some: IntArray) -> bool:
-    """Whether the points (n, d) numbered ``some`` are all the same."""
+    """True if the points (n, d) numbered ``some`` are all the same."""
     for i in some:
         for j in range(points.shape[1]):
             if points[i, j] != points[some[0], j]:
@@ -401,7 +401,7 @@ def outer_extents(points: IntArray, directions: IntArray) -> IntArray:
 
 @kernel
 def fan_sums(vertices: IntArray, span: int) -> tuple[int, int, int, int]:
-    """Of the triangles (0, a, b) of neighbouring vertices (v, 2): sum w, and sum w·(aaᵀ + bbᵀ + ttᵀ) as xx, xy, yy.
+    """The sums over the triangles (0, a, b) of neighbouring vertices (v, 2): w, and w·(aaᵀ + bbᵀ + ttᵀ) as xx, xy, yy.
 
     w = |det(a, b)|, t = a + b. A weight of -1 where a vertex is not within ±span; 2**14 keeps all sums within 64 bits.
     """

@@ -42,7 +42,7 @@ def cell_at(target: int, linear: IntArray, table: IntArray) -> int:
 
 @kernel
 def translated(points: IntArray, others: IntArray) -> bool:
-    """Whether two arrays of points differ by one constant vector."""
+    """True if two arrays of points differ by one constant vector."""
     for j in range(points.shape[1]):
         shift = others[0, j] - points[0, j]
         for i in range(points.shape[0]):
@@ -53,7 +53,7 @@ def translated(points: IntArray, others: IntArray) -> bool:
 
 @kernel
 def within_extent(points: IntArray, active: BoolArray, offsets: IntArray) -> BoolArray:
-    """Which offsets (m, d) are on no axis longer than the active ones of the points (n, d) extend; none without any."""
+    """True where an offset (m, d) exceeds the extent of the active points (n, d) on no axis; False without any."""
     near = np.full(offsets.shape[0], active.any())
     for j in range(offsets.shape[1]):
         least, most = 2**62, -(2**62)
@@ -67,7 +67,7 @@ def within_extent(points: IntArray, active: BoolArray, offsets: IntArray) -> Boo
 
 @kernel
 def occurring(linear: IntArray, active: BoolArray, deltas: IntArray, table: IntArray) -> BoolArray:
-    """Which offsets join two active cells."""
+    """True where an offset joins two active cells."""
     found = np.zeros(deltas.size, np.bool_)
     for k in range(deltas.size):
         for cell in range(linear.size):
@@ -202,7 +202,7 @@ def planned(support: BoolArray, plan: BoolArray) -> tuple[IntArray, bool, int]:
 
 @kernel
 def misplaced(support: BoolArray, plan: BoolArray, surrogate: IntArray) -> str:
-    """What keeps a surrogate map from fitting support and plan set; "" where it does."""
+    """The reason why a surrogate map does not fit support and plan set; "" where it does."""
     for state in range(support.size):
         image = surrogate[state]
         if image < (0 if support[state] else -1) or image >= support.size:
@@ -216,7 +216,7 @@ def misplaced(support: BoolArray, plan: BoolArray, surrogate: IntArray) -> str:
 
 @kernel
 def in_one_row(ptr: IntArray, rows: IntArray, a: IntArray, b: IntArray) -> BoolArray:
-    """Which pairs of states a, b (m,) share a row; state s is in the ascending rows[ptr[s]:ptr[s + 1]]."""
+    """True where a pair of states a, b (m,) shares a row; state s is in the ascending rows[ptr[s]:ptr[s + 1]]."""
     out = np.zeros(a.size, np.bool_)
     for k in range(a.size):
         i, j = ptr[a[k]], ptr[b[k]]
@@ -289,7 +289,7 @@ def contract_cliques(
 
 @kernel
 def repeated(members: IntArray, before: int, begin: int, end: int) -> bool:
-    """Whether members[begin:end] are members[before:begin]."""
+    """True if members[begin:end] are members[before:begin]."""
     k = 0
     while k < end - begin and members[before + k] == members[begin + k]:
         k += 1

@@ -1,4 +1,4 @@
-"""What compiled loops share with the process around them: who is told of the compiler's work, and how many threads run.
+"""The state that compiled loops share with the process around them: messages about the compiler, and threads.
 
 Apart from `dphmm._kernels.compiled`: to ask for it loads no compiler.
 """
@@ -40,7 +40,7 @@ R = TypeVar("R")
 
 
 def cores() -> int:
-    """How many cores this process may use; fewer where ``OMP_NUM_THREADS`` says so, as for other libraries.
+    """The number of cores that this process may use; fewer where ``OMP_NUM_THREADS`` says so, as for other libraries.
 
     Spark sets it for its Python workers: each task has its own share of a machine, and all tasks run at once.
     """

@@ -29,7 +29,7 @@ _TIE = 1e-12
 
 
 class Chain(NamedTuple):
-    """How people move: a matrix in compressed columns, or in compressed rows to go back, and jumps.
+    """The moves of people: a matrix in compressed columns, or in compressed rows to go back, and jumps.
 
     With a probability ``stays`` (n,) a person moves by the matrix, else as ``share`` (N, n), or (0, n), says. Moves end
     where nothing changes by more than ``settled`` of itself; below 0 they never do.
@@ -56,7 +56,7 @@ class Stops(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What is said of columns (N, n) at T stops.
+    """The summary of columns (N, n) at T stops.
 
     Their sums and largest entries (T, n), the sums of points by their weights (T, d, n), and which state (T, n) is
     largest, of ties the lowest.

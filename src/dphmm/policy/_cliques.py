@@ -69,7 +69,7 @@ class CliqueGraph(PolicyGraph):
         return self._in_none if self._holds_as_it_is(within) else super()._isolated(within)
 
     def _holds_as_it_is(self, within: Constraint) -> bool:
-        """Whether the cliques are those of the contracted graph: every state is planned, each has two or more."""
+        """True if the cliques are the contracted graph's: every state is planned, each clique has two or more."""
         return self._all_of_several and len(within.plan_states) == self.n_states
 
     def _join(self, parent: IntArray, within: Constraint) -> None:

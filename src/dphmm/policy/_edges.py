@@ -145,7 +145,7 @@ def with_end(policy: PolicyGraph, space: StateSpace) -> PolicyGraph:
 
 
 def joins_end(policy: PolicyGraph, space: StateSpace) -> bool | None:
-    """Whether `END` is joined to every other label; None where no state is called so."""
+    """True if `END` is joined to every other label; None where no state is called so."""
     end = space.index_of(END)
     if end < 0:
         return None
@@ -377,7 +377,7 @@ def from_graphml(path: str | os.PathLike[str], space: Any) -> EdgeGraph:
 
 
 class _GraphML:
-    """What a GraphML document says, collected while it is parsed."""
+    """The contents of a GraphML document, collected while it is parsed."""
 
     def __init__(self) -> None:
         self.graphs = 0
@@ -486,7 +486,7 @@ def named_policy(
 
 
 class _States:
-    """Which state a node of the input is."""
+    """The state of each node of the input."""
 
     def __init__(self, space: Any) -> None:
         if isinstance(space, (int, np.integer)):

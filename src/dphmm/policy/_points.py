@@ -69,7 +69,7 @@ class Cells:
 
     @property
     def singles(self) -> bool:
-        """Whether every cell holds one state."""
+        """True if every cell holds one state."""
         return len(self.linear) == len(self.order)
 
     def beside(self, cells: IntArray, delta: int) -> IntArray:
@@ -94,7 +94,7 @@ class Cells:
         return most
 
     def any(self, mask: BoolArray) -> BoolArray:
-        """Which cells hold a state of the mask."""
+        """True where a cell holds a state of the mask."""
         ordered = mask.take(self.order)
         found: BoolArray = ordered if self.singles else np.logical_or.reduceat(ordered, self.starts[:-1])
         return found
@@ -113,7 +113,7 @@ def padded_sides(points: IntArray, longest: IntArray) -> list[int]:
 
 
 def indexable(points: IntArray, longest: IntArray) -> bool:
-    """Whether linear indices of the padded box fit into 64 bits."""
+    """True if linear indices of the padded box fit into 64 bits."""
     return 4 * math.prod(padded_sides(points, longest)) < _INT64
 
 
@@ -136,7 +136,7 @@ class LatticeDistance:
         return cls(tuple(i // divisor for i in integers), Fraction(divisor, common))
 
     def fits(self, spans: Sequence[int]) -> bool:
-        """Whether squared distances of steps up to ``spans`` fit into 64 bits."""
+        """True if squared distances of steps up to ``spans`` fit into 64 bits."""
         return self.squared([max(1, span) for span in spans]) < _INT64
 
     def squared(self, steps: Any) -> int:
@@ -149,7 +149,7 @@ class LatticeDistance:
         return math.floor(bound) if closed else math.ceil(bound) - 1
 
     def within(self, steps: IntArray, largest: int) -> BoolArray:
-        """Which differences (m, d) have a squared distance of at most ``largest``, exactly."""
+        """True where a difference (m, d) has a squared distance of at most ``largest``, exactly."""
         if len(steps) == 0:
             return np.zeros(0, dtype=np.bool_)
         spans = self._spans(steps)

@@ -177,7 +177,7 @@ class Offsets(PolicyGraph):
         return rows if found else None
 
     def _is_own(self, lattice: IntArray, within: Constraint) -> bool:
-        """Whether differences of answers are the offsets themselves: the graph's own points, perhaps translated."""
+        """True if differences of answers are the offsets themselves: the graph's own points, perhaps translated."""
         if within.contracted or lattice.shape != self.points.shape:
             return False
         return bool(_kernels.policy.translated(self.points, lattice))
@@ -204,7 +204,7 @@ class Offsets(PolicyGraph):
         return found if found.shape[1] == 2 else symmetric(found)
 
     def _occur(self, near: BoolArray, active: BoolArray) -> BoolArray:
-        """Which of the offsets that are ``near`` enough lie between active cells."""
+        """True where one of the offsets that are ``near`` enough lies between active cells."""
         cells = self.cells
         if np.count_nonzero(active) * np.count_nonzero(near) > _LOOKUPS:
             points = cells.points[active]
@@ -252,7 +252,7 @@ def _extreme_row(rows: IntArray, direction: NDArray[Any]) -> tuple[int, IntArray
 
 
 def _autocorrelated(points: IntArray, offsets: IntArray) -> BoolArray:
-    """Which offsets lie between two of the points: where their autocorrelation, a count of pairs, is not 0.
+    """True where an offset lies between two of the points: their autocorrelation, a count of pairs, is not 0.
 
     The counts are integers below 2**25 and the transform's error is far below 1/2, so rounding decides
     exactly.
@@ -286,7 +286,7 @@ _FRACTION = re.compile(r"[0-9]{1,400}(/[0-9]{1,400})?", re.ASCII)
 
 @registered
 class Radius(PolicyGraph):
-    """What every radius policy knows: r (a Fraction), whether the boundary counts, and a hash of the answers."""
+    """The facts of a radius policy: r (a Fraction), ``closed`` if the boundary counts, and a hash of the answers."""
 
     kind: ClassVar[str] = "radius"
 
@@ -489,7 +489,7 @@ def least_radius(space: Any, covers: float) -> Fraction:
 
 
 def _joins_all(policy: PolicyGraph) -> bool:
-    """Whether it is seen at once that every two states are joined."""
+    """True if it is seen at once that every two states are joined."""
     n = policy.n_states
     if isinstance(policy, Union):
         return any(map(_joins_all, policy.parts))
@@ -703,7 +703,7 @@ def _runs(counts: IntArray) -> Iterator[IntArray]:
 
 
 def _nearest(own: IntArray, other: IntArray, squares: NDArray[Any], k: int) -> tuple[IntArray, IntArray]:
-    """Of candidates, those as near as the k-th other of their state."""
+    """The candidates that are as near as the k-th other of their state."""
     # Integers beyond 64 bits are compared by their ranks.
     values = np.unique(squares, return_inverse=True)[1] if squares.dtype == object else squares
     order = np.lexsort((values, own))

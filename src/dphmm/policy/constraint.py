@@ -152,7 +152,7 @@ _SURROGATES: WeakKeyDictionary[StateSpace, Surrogates] = WeakKeyDictionary()
 
 
 def surrogates_of(space: StateSpace) -> Surrogates:
-    """Of the answers of a space, made once."""
+    """The surrogates of a space's answers, made once."""
     found = _SURROGATES.get(space)
     if found is None:
         found = _SURROGATES[space] = Surrogates.of(space.lattice, space.frame.exact_pitch)
@@ -242,7 +242,7 @@ def _threshold(
 
 
 def _exact_count(descending: FloatArray, share: float, guess: int) -> int:
-    """How many of the largest masses hold the share, from exactly rounded sums."""
+    """The number of largest masses that hold the share, from exactly rounded sums."""
     enough = (share - MASS_TOLERANCE) * math.fsum(descending)
     count = min(guess, len(descending))
     while count > 1 and math.fsum(descending[: count - 1]) >= enough:
@@ -281,7 +281,7 @@ class Surrogates:
 
     @classmethod
     def of(cls, lattice: IntArray, pitch: tuple[Fraction, ...]) -> Surrogates:
-        """Of answers whose steps have these lengths."""
+        """The surrogates of answers whose steps have these lengths."""
         low, high = _kernels.points.bounds(lattice)
         return cls(lattice - low, LatticeDistance.of(pitch), tuple(int(s) + 1 for s in high - low))
 

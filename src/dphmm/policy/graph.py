@@ -1,4 +1,4 @@
-"""What a policy graph is: an undirected graph on states that answers a few questions and is not expanded into edges.
+"""The policy graph: an undirected graph on states that answers a few questions and is not expanded into edges.
 
 Every question is about the *contracted* graph of a constraint (docs/theory.md 6): its edges are {g(a) g(b)} for the
 edges ab of the policy inside the support whose surrogates g(a), g(b) differ. Without a δ-set g is the
@@ -66,7 +66,7 @@ class PolicyGraph(ABC):
         return self._extreme(along, points, self._constraint(constraint))
 
     def has_neighbor(self, constraint: Within = None) -> BoolArray:
-        """Which states (N,) are plan states with an edge in the contracted graph."""
+        """True where a state (N,) is a plan state with an edge in the contracted graph."""
         return self._remember(self._constraint(constraint), "neighbors", self._has_neighbor)
 
     def isolated(self, constraint: Within = None) -> IntArray:
@@ -108,7 +108,7 @@ class PolicyGraph(ABC):
         return others
 
     def joins(self, a: IntArray, b: IntArray) -> BoolArray:
-        """Which pairs of different states a, b (m,) an edge of the policy itself joins."""
+        """True where an edge of the policy itself joins two different states a, b (m,)."""
         return self._joins(np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64))
 
     def spanning_differences(self, lattice: IntArray, constraint: Within = None) -> IntArray:
@@ -192,7 +192,7 @@ class PolicyGraph(ABC):
         return points.astype(np.int64, copy=False)
 
     def _remember(self, within: Constraint, name: str, compute: Callable[[Constraint], T]) -> T:
-        """What ``compute`` says of a constraint; the constraint, which is immutable, keeps it."""
+        """The result of ``compute`` for a constraint; the constraint, which is immutable, keeps it."""
         found: T | None = within.answers.get((self, name))
         if found is None:
             found = compute(within)
@@ -294,7 +294,7 @@ def from_description(description: Any, space: Any = None, model: Any = None) -> 
 
 
 def needs(description: dict[str, Any], kind: str) -> bool:
-    """Whether a description is of a kind, or a union with a part of it."""
+    """True if a description is of a kind, or a union with a part of it."""
     return description.get("kind") == kind or any(needs(part, kind) for part in description.get("parts", ()))
 
 

@@ -101,7 +101,7 @@ class Grid(MapSpace):
         return tuple(f"x{column}y{row}" for column, row in self.lattice.tolist())
 
     def well_formed(self, name: str) -> bool:
-        """Whether a text names a cell of some grid: x3y14, whole numbers from 0 without leading zeros."""
+        """True if a text names a cell of some grid: x3y14, whole numbers from 0 without leading zeros."""
         return _CELL_NAME.fullmatch(name) is not None
 
     def _locate(self, lat: FloatArray, lon: FloatArray) -> IntArray:

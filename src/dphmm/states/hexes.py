@@ -91,7 +91,7 @@ class H3(MapSpace):
         return tuple(f"{int(cell):x}" for cell in self.cells)
 
     def well_formed(self, name: str) -> bool:
-        """Whether a text is the index of an H3 cell of this resolution, anywhere on earth, as H3 writes it."""
+        """True if a text is the index of an H3 cell of this resolution, anywhere on earth, as H3 writes it."""
         return _CELL_NAME.fullmatch(name) is not None and _is_cell(int(name, 16), self.resolution)
 
     _names_follow_lattice: ClassVar[bool] = True  # from the cells, that is, which a subset carries
@@ -209,7 +209,7 @@ def _check_resolution(resolution: object) -> int:
 
 
 def _is_cell(index: int, resolution: int) -> bool:
-    """Whether 64 bits are a cell of a resolution: its base cell, then a digit for each resolution, 7 for those beyond.
+    """True if 64 bits are a cell of a resolution: its base cell, then a digit for each resolution, 7 for those beyond.
 
     By the bits alone: models of H3 cells are used without the h3 package too.
     """

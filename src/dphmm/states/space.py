@@ -150,7 +150,7 @@ class StateSpace:
 
     @property
     def own_answers(self) -> FloatArray:
-        """Where each state itself is (N, d): `answers` but for merged states. Estimates and errors are about these."""
+        """The answers (N, d) of the states themselves: `answers` but for merged ones. Estimates and errors use them."""
         return self.unmerged.answers
 
     @property
@@ -176,7 +176,7 @@ class StateSpace:
 
     @property
     def is_lattice(self) -> bool:
-        """Whether the answers as given are lattice points (within 1e-9 of a pitch)."""
+        """True if the answers, before any snapping, are lattice points (within 1e-9 of a pitch)."""
         return bool((self.snap_error < 1e-9 * self.pitch).all())
 
     @cached_property
@@ -241,7 +241,7 @@ class StateSpace:
         return np.asarray(np.linalg.norm(apart, axis=-1))
 
     def well_formed(self, name: str) -> bool:
-        """Whether a text has the form of a state's name, whether or not there is such a state: any text has here."""
+        """True if a text has the form of a state's name, even without such a state: any text but "" has it here."""
         return bool(name)
 
     @cached_property
@@ -257,11 +257,11 @@ class StateSpace:
         return sha.hexdigest()
 
     def _whereabouts(self) -> str:
-        """What tells equal answers at other places apart."""
+        """The text that tells equal answers at other places apart."""
         return ""
 
     def describe(self) -> Description:
-        """What saves this space: a dict for JSON and a dict of arrays; ``from_description`` restores it."""
+        """The description that saves this space: dicts for JSON and of arrays; ``from_description`` restores it."""
         if len(self.merges):
             own = self.unmerged.describe()
             return own[0], own[1] | {"merges": self.merges}

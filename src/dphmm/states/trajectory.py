@@ -1,4 +1,4 @@
-"""Who was where, when: columns of rows, and what fitting and releasing need of them.
+"""The rows of trajectories, in columns (who, where, when), and the forms that fitting and releasing take.
 
 A Trajectories is frozen; every operation gives a new one and says how many rows it changed. Its rows are
 private: nothing here puts one into a message or a repr.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def ranks(owner: NDArray[Any]) -> IntArray:
-    """How many rows of the same owner stand before each row (n,)."""
+    """The number of rows of the same owner before each row (n,)."""
     n = len(owner)
     result = np.empty(n, dtype=np.int64)
     order = np.argsort(owner, kind="stable")
@@ -141,7 +141,7 @@ class Trajectories:
 
     @property
     def blank(self) -> BoolArray:
-        """Which rows (n,) are without a place (latitude and longitude NaN, state None): they have a step all the same.
+        """True where a row (n,) has no place (latitude and longitude NaN, state None): it has a step all the same.
 
         No answer is given to such a row, and no model learns a move over it.
         """
@@ -291,11 +291,11 @@ class Trajectories:
         return frame
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """What makes an Arrow table of these wherever one is taken: by `fit`, and by polars and pandas too."""
+        """The stream that makes an Arrow table of these rows wherever one is taken: by `fit`, polars and pandas."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
-        """How many rows there are, and of what; rows are people's, so a notebook shows none of them."""
+        """The number of rows and users, and the columns; rows are people's, so a notebook shows none of them."""
         columns = ", ".join(("t" if name == "time" else name) for name in self.columns)
         return f"<p>{len(self):,} rows of {self.n_users:,} users; columns {columns}</p>"
 
@@ -499,7 +499,7 @@ def in_steps(trajectories: Trajectories, step: int | None, answer: str = "last")
 
 
 def public_times(trajectories: Trajectories, step: int | None) -> IntArray | None:
-    """When each row is published to have been: the start of its time step, or its own time where there are no steps.
+    """The published time of each row: the start of its time step, or its own time where there are no steps.
 
     Raises InvalidInput for a step so far from 1970 that no timestamp can say its time, and for steps that only count a
     user's rows.
@@ -517,9 +517,9 @@ def public_times(trajectories: Trajectories, step: int | None) -> IntArray | Non
 
 
 def not_of_time_bins(steps: IntArray, times: IntArray | None, step: int) -> BoolArray:
-    """Which rows (n,) have a number of a step that is none of a time bin, each judged by itself.
+    """True where the number of a row's step (n,) is none of a time bin, each judged by itself.
 
-    It is another one than that of the row's time, or without times one that no timestamp can tell or of 1970.
+    The number is not that of the row's time; without times, it is in 1970, or beyond what a timestamp can tell.
     """
     if times is not None:
         return np.asarray(np.floor_divide(times, step * MICROSECONDS) != steps)

@@ -1,4 +1,4 @@
-"""Which rows a release answers: one for each user and step, by user and step, in few bytes a row.
+"""The rows that a release answers: one for each user and step, by user and step, in few bytes a row.
 
 `Gathering` takes rows as they come, in any order and in parts of any size, and keeps a user, a state and a time or a
 step of each: 12 to 20 bytes. Rows are put in order in the memory that they are in, so that no more is needed for it.
@@ -129,7 +129,7 @@ class VisitTable(Sequence[UserRows]):
 
     @property
     def times(self) -> Numbers | None:
-        """When each row (n,) is published to have been; None without times. See `public_times`."""
+        """The published time of each row (n,); None without times. See `public_times`."""
         timed = self.time is not None or (self.seconds is not None and self.step is not None)
         return Numbers(self, published=True) if timed and (self.shown or not self.ordered) else None
 
@@ -150,7 +150,7 @@ class VisitTable(Sequence[UserRows]):
 
     @property
     def clock(self) -> str | None:
-        """What steps go by where they are but the ranks of rows; None where they are numbers.
+        """The clock of steps that are only the ranks of rows; None where steps are numbers.
 
         One of `dphmm.accounting.moments`: times, an order column, or the rows alone.
         """
@@ -174,22 +174,22 @@ class VisitTable(Sequence[UserRows]):
 
     @property
     def n_visits(self) -> int:
-        """How many rows there are, each of a step."""
+        """The number of rows, each of a step."""
         return len(self.codes)
 
     @property
     def n_placed(self) -> int:
-        """How many rows there are to answer: those of a place or name."""
+        """The number of rows to answer: those of a place or name."""
         return self.n_rows - self.same_step
 
     @property
     def in_states(self) -> int:
-        """How many rows to answer are of a place, or have a name, in a state of the model."""
+        """The number of rows to answer that have a place or name in a state of the model."""
         return sum(int((self.codes[first:end] >= 0).sum()) for first, end in self.parts())
 
     @property
     def in_steps(self) -> int:
-        """How many rows there are after those of a time bin have become one; those of one step count all."""
+        """The number of rows after those of a time bin have become one; those of one step count all."""
         return self.n_placed if self.in_bins else self.n_rows
 
     def owners(self, first: int, end: int) -> IntArray:
@@ -204,7 +204,7 @@ class VisitTable(Sequence[UserRows]):
         return states
 
     def placed(self, first: int, end: int) -> BoolArray:
-        """Which rows from ``first`` to before ``end`` are of a place or name, so that they are answered."""
+        """True where a row from ``first`` to before ``end`` has a place or name, so that it is answered."""
         return np.asarray(self.codes[first:end] != ~(self.n_states + 1))
 
     def steps_of(self, first: int, end: int) -> IntArray:
@@ -265,7 +265,7 @@ class Gathering:
         self._in_order = True
 
     def codes_of(self, states: IntArray, outside: BoolArray) -> IntArray:
-        """What is kept of states (n,), of which some (n,) are ``outside``, as `true_states` gives them."""
+        """The stored codes of states (n,), of which some (n,) are ``outside``, as `true_states` gives them."""
         known = np.where(states < 0, self._n_states, states)
         return np.where(states == NOWHERE, ~(known + 1), np.where(outside, ~known, known))
 
@@ -452,7 +452,7 @@ def _owners(ends: IntArray, first: int, end: int) -> IntArray:
 
 
 def _ordered(keys: Sequence[NDArray[Any]], owner: IntArray) -> bool:
-    """Whether rows of each owner never come before an earlier one; the last key counts most."""
+    """True if rows of each owner never come before an earlier one; the last key counts most."""
     later = np.zeros(max(0, len(owner) - 1), dtype=np.bool_)
     same = owner[1:] == owner[:-1]
     for key in reversed(keys):

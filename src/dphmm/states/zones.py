@@ -229,7 +229,7 @@ class _Triangles(NamedTuple):
 
 
 def _along_a_curve(points: FloatArray) -> IntArray:
-    """How far along Hilbert's curve points (n, 2) of the unit square are: what is near on it is near in the square."""
+    """The distance of points (n, 2) of the unit square along Hilbert's curve: near on it is near in the square."""
     side = 1 << 16
     x, y = (points.clip(0, 1) * (side - 1)).astype(np.int64).T
     along, half = np.zeros(len(points), dtype=np.int64), side // 2
