@@ -74,7 +74,7 @@ _ELSEWHERE = {
 
 @dataclass(frozen=True)
 class Released:
-    """What a job committed: ``entry`` is its number in the log, ``statement`` the privacy statement of its rows.
+    """The result of a job: ``entry`` is its number in the log, ``statement`` the privacy statement of its rows.
 
     ``report.outside`` and ``report.drifted`` are for the data owner alone: rows whose place or name is in no state, and
     where the belief had excluded the truth. They are not shown by ``repr``, and nowhere in the table.
@@ -307,7 +307,7 @@ def _columns(frame: Any, given: Mapping[str, str] | None) -> Any:
 
 
 class Placing(msgspec.Struct, frozen=True):
-    """How a table tells its users apart, and in which buckets they are: the same for all of its jobs.
+    """The rule of a table for telling users apart and placing them in buckets: the same for all of its jobs.
 
     ``hash`` : that of one key. A user whose hash changed would be in another bucket, where nothing of it is known.
     ``unicode`` : the version by which a job read names; a table goes on with the same or a later one.
@@ -320,7 +320,7 @@ class Placing(msgspec.Struct, frozen=True):
 
 
 def _placing(entries: Sequence[Entry], buckets: int | None, spelling: str | None) -> Placing:
-    """How a table with these entries places the users of one more job.
+    """The placing that a table with these entries has for the users of one more job.
 
     Raises InvalidInput for another number of buckets, another rule of spelling or another hash than it has, and where
     an earlier job read names by a later version of Unicode.
@@ -348,7 +348,7 @@ def _placing(entries: Sequence[Entry], buckets: int | None, spelling: str | None
 
 
 def _begun(batch: Batch) -> dict[str, Any]:
-    """What the log says of a job that begins: public options and versions, nothing of its rows."""
+    """The log's facts of a job that begins: public options and versions, nothing of its rows."""
     options = dict(batch.setting.header("", "").options)
     return {"query": batch.setting.query, "options": options, "versions": versions()}
 

@@ -1,10 +1,10 @@
-"""What one task of a release on a cluster does: the rows of a bucket of users in, one data file of the table out.
+"""One task of a release on a cluster: the rows of a bucket of users in, one data file of the table out.
 
 All of a user's rows are in one bucket, and all of a bucket in one task, which plans them from the whole committed
-history. What it draws is a function of the job's key and of all that the draws depend on, so every attempt at a bucket
+history. Its draws are a function of the job's key and of all that the draws depend on, so every attempt at a bucket
 draws the same. Nothing of it is seen before the driver commits the file.
 
-What refuses a bucket before it draws refuses the job, and nothing of it is committed. What refuses rows after others
+A refusal of a bucket before it draws refuses the job, and nothing of it is committed. A refusal of rows after others
 were drawn may depend on these: the drawn ones are committed first, as `dphmm.release_many` does.
 
 Proof: docs/proofs/keyed-words.md, docs/proofs/table-commit.md.
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @cache
 def versions() -> Mapping[str, str]:
-    """What decides which integers are made of the same words: those of all machines of a job must be equal.
+    """The versions that decide which integers are made of the same words: all machines of a job must have the same.
 
     Read once in a process, which goes on with what it has loaded.
     """
@@ -71,7 +71,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of a bucket: its file (None without rows), what its rows add up to, and what refused it.
+    """The outcome of a bucket: its file (None without rows), the sums over its rows, and its refusal.
 
     ``unreadable`` : how many of its rows cannot be read, by reason; where there are any, nothing was drawn.
     """
@@ -86,13 +86,13 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def drew(self) -> bool:
-        """Whether it came to the point where answers are drawn."""
+        """True if the bucket came to the point where answers are drawn."""
         return bool(self.tag)
 
 
 @dataclass(frozen=True)
 class BucketJob:
-    """What is released, and under what: the same for all buckets of a job, and public.
+    """The data and the setting of a job's release: the same for all of its buckets, and public.
 
     ``world`` : model, policy, space, epsilon; ``choices`` : all others of `dphmm.batch.Batch`.
     ``spelling`` : by which rule names are of one person.
@@ -110,7 +110,7 @@ class BucketJob:
 
     @cached_property
     def batch(self) -> Batch:
-        """What answers rows; plans are kept with it."""
+        """The batch that answers rows; plans are kept with it."""
         return Batch(*self.world, ledger=MemoryLedger(self.spelling), **self.choices)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -266,14 +266,14 @@ def digest_of(visits: VisitTable) -> bytes:
 
 
 def _behind(rows: Releases, last: Mapping[str, int]) -> Any:
-    """Which rows (n,) are behind the last stored step of their user."""
+    """True where a row (n,) is after the last stored step of its user."""
     if not last:
         return np.ones(len(rows), dtype=np.bool_)
     return rows.t > np.array([last.get(user, 0) for user in rows.users], dtype=np.int64)
 
 
 def _counts(report: BatchReport) -> dict[str, int]:
-    """What of a report is added up over buckets: all but the plans, which `Counted` has."""
+    """The figures of a report that are added up over buckets: all but the plans, which `Counted` has."""
     return {one.name: int(getattr(report, one.name)) for one in fields(report) if one.name != "plans"}
 
 

@@ -99,7 +99,7 @@ def count_transitions(
 
 
 def checked_shortest(shortest: int) -> int:
-    """How many rows a sequence has at least. Raises InvalidInput for another number than 1 or 2."""
+    """The least number of rows of a sequence. Raises InvalidInput for another number than 1 or 2."""
     if isinstance(shortest, bool) or shortest not in (1, 2):
         raise InvalidInput("shortest", shortest, "1 or 2 rows")
     return int(shortest)
@@ -122,7 +122,7 @@ def counted(
 
 
 def key_totals(columns: Any, task: CountRows | CountRecords, spelling: str) -> tuple[IntArray, IntArray]:
-    """What the tasks counted of columns owner, step and others: keys (k,) and totals (k,). One job, or two."""
+    """The counts of the tasks over columns owner, step and others: keys (k,) and totals (k,). One job, or two."""
     require_fixed(columns)
     again, keys, totals = _sums(columns, task, spelling)
     if again:
@@ -131,7 +131,7 @@ def key_totals(columns: Any, task: CountRows | CountRecords, spelling: str) -> t
 
 
 def _sums(columns: Any, task: CountRows | CountRecords, spelling: str) -> tuple[bool, IntArray, IntArray]:
-    """What the tasks found, added up: whether one wants its rows in another order, keys (k,) and totals (k,).
+    """The sums over tasks: True if one wants its rows in another order, keys (k,) and totals (k,).
 
     Every row of it is of one part of all possible keys: how many rows there are says nothing of what was counted.
     """
@@ -165,7 +165,7 @@ def in_order(columns: Any, spelling: str) -> Any:
 
 
 def tasks_of(frame: Any) -> int:
-    """How many tasks count. With a number of its own Spark neither joins nor splits them, so all cores have a share."""
+    """The number of tasks that count. With a number of its own Spark neither joins nor splits them: all cores work."""
     from pyspark.sql.utils import is_remote
 
     session = frame.sparkSession
@@ -225,7 +225,7 @@ def named_columns(types: Mapping[str, str], given: Mapping[str, str] | None, rol
 
 @dataclass(frozen=True)
 class Roles:
-    """Which column of a frame is what, and of which type: public."""
+    """The columns of a frame by role, and their types: public."""
 
     user: str
     step: str
@@ -255,7 +255,7 @@ class Roles:
         return cls(user, step, needed("state", (*INTEGERS, *TEXT)), time, None, None, types)
 
     def states(self, space: StateSpace) -> ByNumber | ByName | ByPlace:
-        """How a task tells the number of a state."""
+        """The rule by which a task finds the number of a state."""
         if self.state is None:
             return ByPlace(space)
         return ByNumber() if self.types[self.state] in INTEGERS else ByName(tuple(space.names))

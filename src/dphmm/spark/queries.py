@@ -77,7 +77,7 @@ def histogram(
     bits: Bits | None = None,
     **options: Any,
 ) -> QueryResult:
-    """How many records of a Spark frame are in each state, in each window of time, with noise that is drawn once.
+    """The number of records of a Spark frame in each state, in each window of time, with noise that is drawn once.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def degrees(
     bits: Bits | None = None,
     **options: Any,
 ) -> QueryResult:
-    """How many people have 0, 1, 2, ... edges in a Spark frame of edges, with noise that is drawn once.
+    """The number of people with 0, 1, 2, ... edges in a Spark frame of edges, with noise that is drawn once.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which settings of a Spark session would show true states, or the key of a job, to somebody who should not see them.
+"""The settings of a Spark session that would show true states, or a job's key, to somebody who should not see them.
 
 Proof: docs/proofs/keyed-words.md (its precondition: where the key may be).
 """
@@ -43,7 +43,7 @@ _OUTSIDE = (
 
 
 def check(spark: Any) -> list[str]:
-    """What of a session's settings is unsafe for `dphmm.spark.release`, each with its remedy; empty where nothing is.
+    """The settings of a session that are unsafe for `dphmm.spark.release`, each with its remedy; empty if all are safe.
 
     Parameters
     ----------

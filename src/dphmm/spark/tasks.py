@@ -1,4 +1,4 @@
-"""What tasks do on executors: rows of owners and edges in, totals of counters out. No Spark is needed here.
+"""The tasks on executors: rows of owners and edges in, totals of counters out. No Spark is needed here.
 
 An owner that is a name is a person by its key (`person_key`): rows under several spellings of one name are one owner's.
 Owners fall into buckets. Where rows are read, a task packs those of one bucket into one row, so that Spark moves and
@@ -68,7 +68,7 @@ States: TypeAlias = "Callable[[pa.RecordBatch], IntArray]"
 
 @dataclass(frozen=True)
 class WithoutValues:
-    """What a task does, with errors that show nothing of its rows: what a library says may, and Spark logs it."""
+    """A task whose errors show nothing of its rows: a library's message may, and Spark logs it."""
 
     task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -243,7 +243,7 @@ class CountOwners(ABC):
 
     @abstractmethod
     def counter(self) -> SortedRows:
-        """What counts the rows of this task."""
+        """The counter of this task's rows."""
 
     @property
     def parts(self) -> Parts:
@@ -251,7 +251,7 @@ class CountOwners(ABC):
         return Parts(self.counter().n_keys)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What the counter found, as `Parts.rows`; ``again`` and nothing where the rows cannot be put in order."""
+        """The counter's result, as `Parts.rows`; ``again`` and nothing where the rows cannot be put in order."""
         counter, again = self.counter(), False
         try:
             for part in self._as_they_are(batches, counter) if self.by_step else unpacked(batches, counter):
@@ -335,13 +335,13 @@ class CountRecords(CountOwners):
 
 
 class OwnerChanges:
-    """Where rows that come in batches, in order by owner, pass from one owner to the next."""
+    """The changes of owner in rows that come in batches, in order by owner."""
 
     def __init__(self) -> None:
         self._last: Any = None
 
     def of(self, batch: pa.RecordBatch) -> BoolArray:
-        """Whether each row (n,) of a batch has another owner than the row before it. Raises ValueError out of order."""
+        """True where a row (n,) of a batch has another owner than the row before it. Raises ValueError out of order."""
         import pyarrow.compute as pc
 
         owner, last = batch.column("owner"), self._last
@@ -680,7 +680,7 @@ class DifferentEdges:
 
 @dataclass(frozen=True)
 class TakeEdges:
-    """How many of ``n`` people have 0, 1, 2, ... edges, or ``cap`` and more, of edges that are taken one by one.
+    """The number of ``n`` people with 0, 1, 2, ... edges, or ``cap`` and more, of edges that are taken one by one.
 
     An edge is left out where an end has ``most`` edges already. All edges come to one task, in the order of their
     turns. It holds a number for each person.
@@ -713,7 +713,7 @@ def _places(edges: IntArray) -> NDArray[np.uint64]:
 
 
 def _increase(edges: IntArray) -> bool:
-    """Whether edges (m,) are in the order of one process, each once."""
+    """True if edges (m,) are in the order of one process, each once."""
     place = _places(edges)
     later, equal = place[1:] > place[:-1], place[1:] == place[:-1]
     return bool((later | (equal & (edges[1:] > edges[:-1]))).all())
@@ -766,7 +766,7 @@ class Parts:
 
     @property
     def dense(self) -> bool:
-        """Whether a row holds the totals of all keys of its part."""
+        """True if a row holds the totals of all keys of its part."""
         return self.n_keys <= MOST_DENSE
 
     @property
@@ -776,7 +776,7 @@ class Parts:
 
     @property
     def count(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         return -(-self.n_keys // self.size)
 
     def rows(self, keys: IntArray, totals: IntArray, again: bool = False) -> Iterator[pa.RecordBatch]:
@@ -866,7 +866,7 @@ class RecordCounter(SortedRows):
 
 
 def edges_of(spans: Spans) -> IntArray:
-    """Where a window begins or ends, each place once, increasing."""
+    """The steps at which a window begins or ends, each once, increasing."""
     return np.unique(np.array(spans, dtype=np.int64))
 
 
