@@ -262,7 +262,7 @@ _ROOM = 2**61
 
 
 def degrees(law: Law | Table, images: IntArray, support: BoolArray, epsilon: Fraction) -> IntArray:
-    """The number of possible states that each one (N,) loses at most ε against, itself counted; 0 for impossible ones."""
+    """The number of possible states that each of them (N,) loses at most ε against, itself counted; 0 for others."""
     found = np.zeros(len(images), dtype=np.int64)
     points, back, counts = np.unique(images[support], axis=0, return_inverse=True, return_counts=True)
     found[support] = _among(law, points, counts, epsilon)[back.reshape(-1)]
