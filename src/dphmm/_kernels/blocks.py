@@ -119,7 +119,7 @@ class Family(NamedTuple):
 class LatticeLaws(NamedTuple):
     """Laws of hulls by number, as `draw` reads them; ``which`` is UNDECIDED, KNORM or STAIRCASE.
 
-    ``offset`` (S, 2) of the staircase as a ratio; ``levels`` and ``sizes`` (S,): how many levels and facets there are.
+    ``offset`` (S, 2) of the staircase as a ratio; ``levels`` and ``sizes`` (S,): the numbers of levels and facets.
     """
 
     which: IntArray

@@ -68,7 +68,7 @@ def _file_of(root: Path, name: str) -> Path | None:
 
 @cache
 def _parsed(source: bytes) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """The digest of a syntax tree without docstrings; what is imported: a module, and the name asked of it, or none."""
+    """The digest of a syntax tree without docstrings, and its imports: a module, and the name asked of it, or none."""
     tree = ast.parse(source)
     imported: list[tuple[str, str]] = []
     for node in ast.walk(tree):

@@ -237,7 +237,7 @@ def _add_pairs(rows: Matrix, ahead: FloatArray, later: FloatArray, terms: FloatA
 
 @kernel
 def add_whole(values: FloatArray, steps: float, limit: int, totals: IntArray) -> None:
-    """Add floor(values·steps) to ``totals``, but in all at most ``limit``: what would pass it is cut.
+    """Add floor(values·steps) to ``totals``, but in all at most ``limit``: more is cut.
 
     Values that are no numbers, or negative, count as 0.
     """

@@ -286,7 +286,7 @@ def carry_back(
     single: NDArray[np.float64],
     carried: NDArray[np.float64],
 ) -> None:
-    """Fill ``carried`` (T,): what each tuple loses at most through the one before it.
+    """Fill ``carried`` (T,) with the largest loss of each tuple through the one before it.
 
     ``indptr``, ``columns``, ``data``: the transition matrix by columns. ``kinds``, ``falls``: of `movements`.
     ``errors`` (T - 1,): relative ones of the entries of the reversed kernels. ``single`` (T,): losses of changing one

@@ -1,6 +1,6 @@
 """Loops over lattice points: bounds, planar hulls, nearest points; facets and triangles of a planar body; points in it.
 
-How many points lie in a body around each of some points is counted in rows of the body, which are runs of points.
+The points in a body around each of some points are counted in rows of the body, which are runs of points.
 Runs that are the same in successive rows are a rectangle, and the points in a rectangle are counted by the four corners
 of a summed-area table. Where many points ask, whole rows of them are counted at once.
 
@@ -510,7 +510,7 @@ def count_in_runs(
 
 @kernel
 def _summed_areas(points: IntArray, among: IntArray, left: int, bottom: int, width: int, height: int) -> Any:
-    """At [y, width + x]: how many of the points stand in the box below row y and to the left of column x.
+    """At [y, width + x]: the number of the points in the box below row y and to the left of column x.
 
     For x from -width to 2 width, as far as a body in the box reaches. In 32 bits: there are fewer states.
     """

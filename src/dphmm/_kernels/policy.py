@@ -1,6 +1,6 @@
 """Loops over graphs, as cliques, as lists of pairs and as cells of a lattice that some vectors join.
 
-What fits together, contracted cliques, components, degrees with a cap; states by where they lie, pairs a vector apart.
+Checks that parts fit, contracted cliques, components, degrees with a cap; states by place, pairs a vector apart.
 
 And loops over the masses of a prior, for delta-sets: their sum, the large ones among them, the heaviest states; and
 those that find the few differences of a planar policy which others cannot exceed: the ends of each column.

@@ -1,9 +1,9 @@
 """Bounds of policy leakage: couplings of rows of a transition matrix, and pairs by way of a third state.
 
-What two states lose by later or earlier steps is the largest log (q·x / d·x) over x > 0 with log x_k - log x_l <=
-D[k, l], q and d their two rows. A coupling that carries q onto d over limits of at most r bounds it by r. Equal pairs
-of rows are bounded once. `next_pairs` and `by_way_of` say which pairs of states are needed, and bound a pair by way of
-a third state.
+The loss between two states by later or earlier steps is the largest log (q·x / d·x) over x > 0 with log x_k - log x_l
+<= D[k, l], q and d their two rows. A coupling that carries q onto d over limits of at most r bounds it by r. Equal
+pairs of rows are bounded once. `next_pairs` and `by_way_of` say which pairs of states are needed, and bound a pair by
+way of a third state.
 
 Proofs: docs/proofs/policy-leakage.md, docs/proofs/couplings.md.
 """

@@ -1,4 +1,4 @@
-"""Loops over the rows of many subjects: what a ledger is asked for, a speed limit, rows brought together by owner."""
+"""Loops over the rows of many subjects: requests to a ledger, a speed limit, rows brought together by owner."""
 
 from __future__ import annotations
 

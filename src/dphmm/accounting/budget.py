@@ -298,10 +298,10 @@ class Admitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AdmittedMany:
-    """Requests that nothing refuses: which are not stored yet (m,), which rows of those need an answer (k,).
+    """Admitted requests: True where one is not stored yet (m,), and the rows of those that need an answer (k,).
 
-    ``stored`` are the entries of all others, ``accounts`` those of the subjects after it, and ``moments`` what is added
-    to the moments that their steps stand for.
+    ``stored`` are the entries of all others, ``accounts`` those of the subjects after it, and ``moments`` the moments
+    that are added for their steps.
     """
 
     requests: Requests

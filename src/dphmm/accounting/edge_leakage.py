@@ -1,13 +1,13 @@
-"""Policy leakage: what a whole sequence of releases loses between the two ends of a policy edge at one step.
+"""Policy leakage: the loss of a whole sequence of releases between the two ends of a policy edge at one step.
 
 The sum of epsilons bounds the loss of two neighbouring paths, but not that of two states of one step. The sum of costs
 bounds the loss of any two histories, which is far too much for an edge. `policy_leakage` computes a bound in between:
 c_t(i, j) of the step itself, F_t of later steps, B_t of earlier steps. F and B come from couplings of the states that i
 and j can move to or come from, whose limits are what pairs of these lose. Everything is an upper bound, and not exact.
 
-`couplable` says when the sum of epsilons is enough. The two ends of an edge are two mixtures of paths. Where the paths
-of one end can be matched with neighbouring paths of the other, the loss of neighbouring paths bounds the loss of the
-two states. For a Markov chain it is enough to match one move at a time, forwards and backwards.
+`couplable` tells if the sum of epsilons is enough. The two ends of an edge are two mixtures of paths. If the paths of
+one end can be matched with neighbouring paths of the other, the loss of neighbouring paths bounds the loss of the two
+states. For a Markov chain it is enough to match one move at a time, forwards and backwards.
 
 Proofs: docs/proofs/policy-leakage.md, docs/proofs/couplings.md.
 """
@@ -120,10 +120,10 @@ _KEPT = 2**25
 class PolicyLeakage:
     """The leakage of edges, per step and edge (T, m): ``present`` c, ``forward`` F, ``backward`` B, and ``total``.
 
-    F and B are the larger of their two directions, ``total`` is c plus the larger sum of a direction. Of edges between
-    secrets F and B are those of the worst two latent states, and ``total`` is c plus the least sum within which all
-    latent states of one end can be carried onto those of the other. NaN where an end
-    of the edge is impossible at the step. ``edges`` (m, 2). ``couplings``: how many different ones were looked for.
+    F and B are the larger of their two directions, ``total`` is c plus the larger sum of a direction. For edges between
+    secrets, F and B are those of the worst two latent states, and ``total`` is c plus the least sum within which all
+    latent states of one end can be carried onto those of the other. NaN where an end of the edge is impossible at the
+    step. ``edges`` (m, 2). ``couplings``: the number of different ones that were looked for.
     """
 
     edges: IntArray
@@ -154,7 +154,7 @@ def policy_leakage(
     model : MarkovModel, as the adversary believes it, its initial distribution included.
     plans_or_losses : one for each step t = 1 .. T: the Plan of its release, a symmetric matrix (N, N) of pair losses,
         anything with ``loss_between(i, j)``, or None where nothing is released.
-    edges : (m, 2) states, or a policy. Of a model with secrets edges, plans and losses are of these.
+    edges : (m, 2) states, or a policy. For a model with secrets, edges, plans and losses are about secrets.
     most_couplings : from so many on, pairs that only later moves need are bounded by way of nearer ones.
     progress : told how many of the steps, which are gone through in both directions, are done, and how many there are.
 
@@ -259,7 +259,7 @@ class _Sweep:
     def carry(self, t: int, sums: Sequence[FloatArray], first: IntArray, most: FloatArray) -> None:
         """Fill for each edge of secrets (m,) how far its ends' latent states have to be carried, at most.
 
-        ``sums``: what pairs of them lose beside the step itself, in both directions; those of an edge begin at
+        ``sums``: the losses of pairs of them beside the step itself, in both directions; those of an edge begin at
         ``first`` (m,). NaN stays where an end is impossible.
         """
         logs, possible = self._marginals[t].log_probability, self._marginals[t].support
@@ -381,7 +381,7 @@ class Couplable:
 
     hops : the least number of policy hops within which every move of the two ends can be matched; 1 or less where the
         chain couples along the policy, ``math.inf`` where some need more than any number.
-    edges : how many (edge, step, direction) were looked at. Equal ones count once.
+    edges : the number of (edge, step, direction) that were looked at. Equal ones count once.
     worst : (step, "forward" or "backward", one end, other end) of a pair that needs so many hops; None without a move.
     """
 
@@ -403,9 +403,9 @@ def couplable(model: Any, policy: Any, steps: int) -> Couplable:
     model : MarkovModel, its initial distribution included: the moves into a step depend on it. Jumps are matched with
         jumps: that is enough, but where a chain with a jump needs more hops so, another matching might need fewer.
     policy : a policy, or edges (m, 2). States that no edge joins have partners, which are not looked at: they depend on
-        the plans. Of a model with secrets they join these. Then its latent states are matched: two of one secret have
+        the plans. In a model with secrets they join secrets. Then its latent states are matched: two of one secret have
         to be as well as two of secrets that an edge joins.
-    steps : how many steps are released, 1 or more.
+    steps : the number of released steps, 1 or more.
 
     Rows are compared to rounding, relative to each share: a move has to be matched however rare it is. So the sequence
     loses at most the sum of epsilons, and 2**-33 more for each of its moves.

@@ -185,7 +185,7 @@ class NoisyCounts:
 class LearningEvent:
     """A model was learned from the sum of these parts, each of which may depend on what earlier ones published.
 
-    ``unit``: what a record is, "owner" (all sequences of one) or "sequence" (one, whoever's it is).
+    ``unit``: the record, "owner" (all sequences of one) or "sequence" (one, whoever's it is).
     ``secure``: False for noise of any other bits than the package's own system bits; nothing is then promised.
     """
 
@@ -309,7 +309,7 @@ def _but(delta: Fraction, secure: bool) -> str:
 def learning_event(provenance: Mapping[str, Any], field: str = "privacy") -> LearningEvent | NotPrivateEvent | None:
     """The record of a fit with noise, or of one that says it has no privacy; None where there is none.
 
-    ``field``: what an error names, such as the model's file.
+    ``field``: the name in an error, such as the model's file.
 
     Raises InvalidInput for a record that contradicts itself, or the provenance beside it.
     """
@@ -389,7 +389,7 @@ class DependentEvent:
     ``parts``: the noisy numbers it published, with sensitivities for ``neighbours``: data that differ in one record,
     which is replaced ("replace"), or there or not ("add-remove"). ``claimed``: ε of dependent
     differential privacy under ``dependence`` (a model, in words), None where nothing is proved; ``why``: by what, or
-    why not. ``record``: what a record is. ``secure``: False for noise of any other bits than the
+    why not. ``record``: one record, in words. ``secure``: False for noise of any other bits than the
     package's own system bits.
     """
 

@@ -92,7 +92,7 @@ class PartForecast(NamedTuple):
 class Forecast:
     """The forecast of a fit or an answer, from public numbers: nothing was read, drawn, stored or spent.
 
-    ``parts``: the noisy numbers that it would publish, for ``neighbours``. ``about``: how many people there are, on the
+    ``parts``: the noisy numbers that it would publish, for ``neighbours``. ``about``: the number of people, on the
     owner's word. ``in_steps``: names of parts that are no counts of people, but steps of a public range. ``account``:
     that of a ledger after it, None where none was named.
     """
@@ -155,7 +155,7 @@ def event_before(learn: Callable[[Callable[[Learned], None]], object]) -> Learne
 def forecast_of_fit(
     event: Learned, about: int | None, ledger: Ledger | None, event_id: str | None, statement: Callable[[], str]
 ) -> Forecast:
-    """The forecast of a fit from its event; ``statement``: what its publication would say of its settings.
+    """The forecast of a fit from its event; ``statement``: its settings as its publication would state them.
 
     Raises InvalidInput for a fit without privacy, and where the id is that of another publication.
     """

@@ -118,7 +118,7 @@ class Transaction(Protocol):
         ...
 
     def admit_many(self, requests: Requests, caps: Caps) -> AdmittedMany:
-        """As ``admit`` for every row: what refuses one row refuses all."""
+        """As ``admit`` for every row: a refusal of one row refuses all."""
         ...
 
     def add_many(self, admitted: AdmittedMany, z: IntArray | None) -> StoredMany:
@@ -482,12 +482,12 @@ def ledger_summary(ledger: Ledger, subject: str | None = None, delta: Exact | No
 
     Parameters
     ----------
-    subject : one subject only; publications are told all the same.
-    delta : where rho terms of publications are converted. That of the ledger where none is given.
+    subject : one subject only; publications are listed all the same.
+    delta : the delta at which rho terms of publications are converted; by default the ledger's.
 
     Raises
     ------
-    InvalidInput : a subject that the ledger does not have, or a delta that is none.
+    InvalidInput : a subject that the ledger does not have, or an invalid delta.
 
     Examples
     --------

@@ -79,7 +79,7 @@ class _Steps:
         self.through = columns.through
 
     def extend(self, steps: _Steps) -> None:
-        """Add all steps of a later part of the session; what is there already is not added again."""
+        """Add all steps of a later part of the session; steps that are there already are not added again."""
         if steps.through <= self.through:
             return
         if steps._entries:

@@ -1,4 +1,4 @@
-"""A person is a key: what all spellings of one name have in common, wherever people are told apart or counted.
+"""A person is a key: the common form of all spellings of one name, wherever people are told apart or counted.
 
 Names of a ledger are compared by one of two rules, which is set once: "same" takes different spellings of a name for
 one person, "exact" takes them for several, for ids in which spelling is identity.

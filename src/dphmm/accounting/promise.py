@@ -135,7 +135,7 @@ class SequencePromise:
     def each(self, step: float | None) -> Fraction:
         """The epsilon of every step where all steps that it is for are asked alike. Raises as `in_steps`.
 
-        Of local days there are an hour's steps more: of a day on which clocks are put back.
+        Local days have an hour's steps more: those of a day on which clocks are put back.
         """
         longer = 3600 if self.is_local else 0
         return self.exact / (_bins(self, step, longer) if longer else self.length(step))
@@ -299,7 +299,7 @@ _SEED = re.compile("[0-9A-Za-z._-]{1,64}")
 class Schedule:
     """The steps to ask at, so that a promise is kept: planned ahead, alike or staggered, or paced by published answers.
 
-    promise : what the epsilons of all asked steps keep.
+    promise : the promise that the epsilons of all asked steps keep.
     epsilon : of each release.
     at : steps, from 1, of the sequence of the promise, of each of its blocks, or of each of its windows, one after
         another. Planned: exactly these are asked. Paced: of these some are.
@@ -592,7 +592,7 @@ def _spread(value: float) -> float:
 
 
 def _ranges(steps: IntArray) -> str:
-    """Ascending steps as "1-3,7": what `_range` reads."""
+    """Ascending steps as "1-3,7", which `_range` reads."""
     cuts = np.flatnonzero(np.diff(steps) != 1) + 1
     parts = np.split(steps, cuts)
     return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)

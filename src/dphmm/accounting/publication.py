@@ -53,12 +53,12 @@ class Publication:
     name : the id that its owner gave; the same id gives the stored result.
     kind : "fit" or "query".
     statement : a digest of what was asked: public settings alone.
-    unit : what it hides, in words.
+    unit : the hidden unit, in words.
     relation : "add-remove" a unit, or "replace" one by another; None where nothing is promised.
-    units : how many units one person has at most, a public number; None where nobody has said.
+    units : the largest number of units of one person, which is public; None where nobody has said.
     epsilon, rho, delta : the loss of one unit: epsilon alone, rho of zero-concentrated differential privacy, or epsilon
         and delta; none of them where nothing is promised.
-    counts : what one person contributes is a vector of numbers that are not negative.
+    counts : True if one person contributes a vector of numbers that are not negative.
 
     Raises InvalidInput for a field that is none of these.
 

@@ -129,7 +129,7 @@ class Request:
         self._check()
 
     def of_step(self, subject: str, query: str, t: int, secure: bool, moment: int = NO_MOMENT) -> Request:
-        """The same for another step. What was checked is not checked again; raises InvalidInput for ``t`` alone."""
+        """The same request for another step, without a second check; raises InvalidInput for ``t`` alone."""
         _check_step(t)
         request = object.__new__(Request)
         vars(request).update(vars(self), subject=subject, query=query, t=t, secure=secure, moment=moment)

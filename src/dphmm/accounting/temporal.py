@@ -1,4 +1,4 @@
-"""Temporal leakage: what a whole sequence of releases loses between any two values of one step.
+"""Temporal leakage: the loss of a whole sequence of releases between any two values of one step.
 
 Cao, Yoshikawa, Xiao and Xiong (ICDE 2017). Each release has one loss e_t for all pairs of values. It also leaks about
 other steps: backward BPL_t = L_B(BPL_{t-1}) + e_t, forward FPL_t = L_F(FPL_{t+1}) + e_t. The whole sequence loses at

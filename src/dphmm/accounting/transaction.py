@@ -147,7 +147,7 @@ class _InUse:
 class BaseTransaction(ABC):
     """A transaction over rows that a subclass finds and adds; see the protocol ``Transaction``.
 
-    ``key_of``: what names of one person have in common in this ledger.
+    ``key_of``: the key that all names of one person share in this ledger.
     """
 
     def __init__(self, key_of: Callable[[str], str]) -> None:
@@ -171,7 +171,7 @@ class BaseTransaction(ABC):
                 raise _other_option(header, stored)
 
     def bind(self, subject: str, caps: Caps, blocks: Sequence[Bounds] = ()) -> Caps:
-        """Give a subject's account caps and a promise that stay; what it has then. Raises as the protocol says."""
+        """Give a subject's account caps and a promise that stay; returns all of them. Raises as the protocol says."""
         with _InUse(self):
             kept = self._caps(subject)
             after = kept.joined(caps, quoted(subject))

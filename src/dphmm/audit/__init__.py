@@ -5,7 +5,7 @@
 - `sequence_loss`: Theorem 7.2 against the exact worst loss of two histories, for small models
 - `check_release`, `check_release_table`: a finished release, as a file or a release table of Spark, against its ledger,
   its statement and public data
-- `read`: what a released file says, for somebody who has no model
+- `read`: the conclusions from a released file, for somebody who has no model
 - `attack`, `Adversary`, `exposure`, `LocalHulls`: what adversaries make of releases; the first needs the truth
 """
 

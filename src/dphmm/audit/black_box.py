@@ -151,7 +151,7 @@ def black_box(
     ----------
     pairs : for each pair of states that must not be told apart, draws of the one and of the other: a function of how
         many, an array (n, d) or (n,), or a file of numbers (.npy, .parquet, .csv). Draws must be independent.
-    epsilon : what each pair may lose.
+    epsilon : the largest permitted loss of each pair.
     alpha : the probability, over all pairs and both directions, of convicting a mechanism that keeps epsilon.
     draws : draws of each answer that a function is asked for; half of them teach, half of them judge.
     lattice : where outputs must lie; one off it convicts, because the digits of a float say what was added.

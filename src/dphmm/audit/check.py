@@ -1,9 +1,9 @@
-"""`check_release`: whether a finished release is what its statement, its ledger and public data say it is.
+"""`check_release`: compare a finished release with its statement, its ledger and public data.
 
 Three parts look at it. Each distinct plan is made again from public data and verified (`dphmm.audit.replay`, which
 shares nothing with the planner but its result). Rows, plans and what follows from model and policy are written in plain
-form, and `verify_release.py` compares all of it in a process of its own, which has nothing of this package. What the
-ledger holds it compares there, too. What nobody looked at is a line of its own, and never an acquittal.
+form, and `verify_release.py` compares all of it in a process of its own, which has nothing of this package. It compares
+the rows of the ledger, too. A part that nobody looked at is a line of its own, and never an acquittal.
 
 Proof: docs/proofs/ledger.md, docs/proofs/promise.md.
 """
@@ -172,7 +172,7 @@ def check_release(
     ----------
     released : a file, whose privacy statement is looked for beside it, or a table. A file may be the lines of a stream
         (.jsonl, .ndjson).
-    model, policy, space : what it was released under. The policy is the one that the statement describes, if none is
+    model, policy, space : those of the release. The policy is the one that the statement describes, if none is
         given and it does; the space is the model's, with the states merged that the statement names.
     ledger : where its releases were stored; without one nobody knows whether rows were paid for.
     statement : where the privacy statement is, if not beside the file. All choices of the release are in it.
@@ -584,7 +584,7 @@ def require_right(
     *,
     whole: bool = True,
 ) -> list[str]:
-    """Compare rows with their statement by `verify_release`, in this process; what it could not look at.
+    """Compare rows with their statement by `verify_release`, in this process; returns the parts it could not look at.
 
     ``facts`` as `facts_of`; ``ledger`` as `ledger_rows`, with the ``model`` whose answers it holds. ``whole``: the rows
     are all of the statement's.

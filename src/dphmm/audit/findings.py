@@ -15,7 +15,7 @@ class Findings:
         self._kinds[kind] = (count + 1, first)
 
     def require(self, holds: bool, kind: str, where: str = "") -> bool:
-        """A finding unless it holds; whether it does."""
+        """Add a finding unless it holds; returns ``holds``."""
         if not holds:
             self.add(kind, where)
         return holds

@@ -242,7 +242,7 @@ class Table:
         return np.array([self.number.get(tuple(image), -1) for image in images.tolist()], dtype=np.int64)
 
     def on_span(self, v: IntArray) -> BoolArray:
-        """No vector (n, d) is excluded: what can come out is a matter of answers, not of differences."""
+        """True for every vector (n, d): the possible outputs are a matter of answers, not of differences."""
         return np.ones(len(v), dtype=np.bool_)
 
     def told(self, z: IntArray, images: IntArray) -> FloatArray:

@@ -1,8 +1,8 @@
-"""The pairs of states that a release promises something about, what each loses, and how many states hide a state.
+"""The pairs of states under a release's promise, their losses, and the number of states that hide a state.
 
 The pairs follow from the definitions: policy, surrogates, joins, partners. Nothing is contracted. A policy edge ab
 promises something wherever a and b are both possible, whatever they are answered as (docs/theory.md 1), so the states
-that a planner merged are still told apart from their neighbours. How far pairs reach in the body that answers them is
+that a planner merged are still told apart from their neighbours. The reach of pairs in the body that answers them is
 found per facet, exactly, with the pair that is farthest. Degrees of protection (Def. 5.2 of the DPHMM paper) are
 counted pair by pair in integers.
 """

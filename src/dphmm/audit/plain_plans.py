@@ -1,4 +1,4 @@
-"""The plans of a release in plain form: what a program without dphmm needs to compute their losses again.
+"""The plans of a release in plain form, from which a program without dphmm computes their losses again.
 
 Each plan is written with the parts that its hash is made of: its public inputs, the facets of its bodies as whole
 numbers, and what was chosen. Whoever reads them makes the hash again (`plain_hash`), and sees that they are those of
@@ -65,7 +65,7 @@ def read_plain_laws(plans: Any) -> dict[str, PlainLaw]:
 
 
 def plain_hash(told: Mapping[str, Any]) -> str:
-    """The hash of a plan in plain form, made again from its parts; what it is called is not looked at.
+    """The hash of a plan in plain form, made again from its parts; the stated hash is not looked at.
 
     Raises KeyError, TypeError, ValueError or OverflowError for parts that no plan has.
 
@@ -139,11 +139,11 @@ def _body(hull: SensitivityHull) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class PlainLaw:
-    """The law of the answers under one plan, read from its plain form: what somebody without the model computes.
+    """The law of the answers under one plan, read from its plain form by somebody without the model.
 
     ``policy``: the hash of the policy. ``image`` (N,): the state that each state is answered as. ``offset``: of a
-    staircase, None for a law graded by the norm. ``constraint``: of the options. ``beside``: whether edges of
-    another query's plan were taken over.
+    staircase, None for a law graded by the norm. ``constraint``: of the options. ``beside``: True if edges of another
+    query's plan were taken over.
     """
 
     space: str

@@ -1,4 +1,4 @@
-"""`read`: what a reader who has a released file and no model may conclude from it.
+"""`read`: the conclusions of a reader who has a released file and no model.
 
 The sentences are those of the statement and of the report. The likelihood of an answer for each state follows from the
 plans in plain form (`dphmm check-release --plain`), whose hash is the one in the row. With a prior of the reader's own
@@ -53,18 +53,18 @@ _NOT_IN_JSON = ("statement", "_keys", "_log_likelihood", "_prior")
 class Reading(Part, frozen=True, kw_only=True, eq=False):
     """The conclusions that a released file allows, and those that it does not.
 
-    people, rows, answers : How many there are; a row that was not asked has no answer.
-    people_answered : How many people have an answer.
+    people, rows, answers : Their numbers; a row that was not asked has no answer.
+    people_answered : The number of people with an answer.
     begin, end : The first and the last time (text), None without times.
     steps : The first and the last step.
     private : As the statement says; None without one.
     epsilon : The largest of an answer, where the promise holds.
-    total, over : Of the promise over paths, and of which paths: those that differ within a block or window alone.
-    coverage : Of the regions under the reader's prior.
-    changed : Why nothing is promised of this file: it is not the one that its statement is about.
-    chosen : Why an answer and a prior give no probability: earlier answers chose a plan, or when to ask.
+    total, over : The total of the promise over paths, and its paths: those that differ within a block or window alone.
+    coverage : The coverage of the regions under the reader's prior.
+    changed : The reason why nothing is promised of this file: its statement is about another one.
+    chosen : The reason why an answer and a prior give no probability: earlier answers chose a plan, or when to ask.
     uncompared : Numbers of the statement that were not compared with the rows.
-    on_disk : Whether the file was compared with the statement's hash.
+    on_disk : True if the file was compared with the statement's hash.
     states : Names (N,) of the states of the likelihoods, () without any.
     statement : The privacy statement; None without one.
     """
@@ -258,7 +258,7 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
 def region(probability: FloatArray, coverage: float) -> tuple[IntArray, float]:
     """The fewest states that together have at least the coverage, most probable first, and what they have.
 
-    Of equally probable states the first is taken. ``probability`` (N,) sums to 1.
+    The first of equally probable states is taken. ``probability`` (N,) sums to 1.
 
     >>> order, held = region(np.array([0.2, 0.5, 0.3]), 0.75)
     >>> order.tolist(), round(held, 3)

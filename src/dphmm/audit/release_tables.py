@@ -1,4 +1,4 @@
-"""`check_release_table`: whether the jobs of a release table committed what their statements say.
+"""`check_release_table`: compare the committed jobs of a release table with their statements.
 
 The statement of a job is in the commit that made its rows part of the table. The table is the ledger of all jobs.
 
@@ -52,7 +52,7 @@ def check_release_table(
     query : that of the rows; by default the only one of the table.
     ledger : where its releases were stored, if not in the table itself.
     plain : a folder for the plain form of what is checked, a folder for each job in it.
-    given : what else `check_release` takes.
+    given : the other options of `check_release`.
 
     Raises InvalidInput for a folder that is no release table, and for a query of which it has no rows.
 

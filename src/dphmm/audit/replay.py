@@ -100,7 +100,7 @@ class Replay:
     def follow(self, user: str, history: Sequence[Answer], origin: str = "") -> list[Replayed] | None:
         """The plan and spread of each answer; None, with a finding, if public data do not lead to a plan.
 
-        ``origin``: what step 1 of the subject stands for, "" where nothing says so.
+        ``origin``: the moment of the subject's step 1, "" where nothing states it.
         """
         setting = self.subjects.of(user)
         position = setting.first(origin)

@@ -1,4 +1,4 @@
-"""Measures of a release with intervals: what would come out for other subjects like these.
+"""Measures of a release with intervals, for other subjects like these.
 
 Rows of one subject depend on each other, so subjects are resampled, never rows. Every measure is a function of sums
 over rows, so a resample is a weighted sum of the subjects' own sums, and no row is looked at twice.

@@ -1,4 +1,4 @@
-"""`verify`: whether a plan keeps what it promises, in integers and fractions, from public data alone.
+"""`verify`: check that a plan keeps its promise, in integers and fractions, from public data alone.
 
 Nothing that the planner used is used again: required pairs come from the policy's edges and the plan's own lists, norms
 from the facets of the body that is sampled, degrees from counting pairs, the support from the history as a set. The
@@ -54,7 +54,7 @@ def verify(
     ----------
     session_or_plan : a session, whose coming plan is verified and whose support is worked out again from its history;
         or a plan.
-    policy, space : what the plan is for; a session has its own.
+    policy, space : those that the plan is for; a session has its own.
     support : the states (N,) that must be considered possible, where they are known; the plan's own otherwise.
 
     Raises InvalidInput for a plan without its policy and space, or on another number of states.
@@ -287,9 +287,9 @@ class TableCertificate(Certificate):
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The exact audit of a plan; what convicts it is in ``findings``, empty for one that keeps its promise.
+    """The exact audit of a plan; its faults are in ``findings``, empty for one that keeps its promise.
 
-    epsilon : what was promised. pairs : how many required pairs there are. worst : the one that loses most (None
+    epsilon : the promise. pairs : the number of required pairs. worst : the one that loses most (None
     without any). body : its certificate. degrees (N,) : the degree of protection of every possible state, 0
     for the others. exposed : possible states that no other one hides. factor, cost : the largest norm of two plan
     states and what they lose (Theorem 6.3); cost_pair : two that do. enumerated : differences whose loss was found

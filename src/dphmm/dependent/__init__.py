@@ -1,14 +1,14 @@
-"""Queries over records that depend on each other: how much noise, and what is proved of it.
+"""Queries over records that depend on each other: their noise, and the proofs of it.
 
-- who depends on whom: `Chain`, `Tree`, `Star`, `Friendship`, `JointTable`, `Coefficients`
-- what is asked: `Sum`, `AnyQuery`
-- how much noise: `calibrate`, `compare`, `coefficient`, `coefficients`, `sensitivity`
-- how much noise where records of two values are in clusters: `cluster_rate`, `cluster_loss`
+- models of the dependence: `Chain`, `Tree`, `Star`, `Friendship`, `JointTable`, `Coefficients`
+- queries: `Sum`, `AnyQuery`
+- the noise: `calibrate`, `compare`, `coefficient`, `coefficients`, `sensitivity`
+- the noise for records of two values in clusters: `cluster_rate`, `cluster_loss`
 - answers: `histogram`, `count`, `total`, `flows`, `mean`, `kmeans`, `degree_distribution`, `classifier`
 - a scikit-learn estimator, each of whose fits is an answer: `PrivateClassifier`
 - several answers: `together`; a question by its name: `query`
 - questions about tables as they are, which `dphmm.query` and the command line ask: `Question`, `register`
-- what an answer about such a table would be worth, before it is asked: `forecast`
+- the forecast of an answer about such a table, before it is asked: `forecast`
 """
 
 from typing import TYPE_CHECKING, Any

@@ -116,12 +116,12 @@ MECHANISMS = (
 
 @dataclass(frozen=True)
 class Calibration:
-    """Noise for one query, and what is known of it.
+    """Noise for one query, and its losses.
 
-    ``rate``: 1/scale, exact. ``epsilon``: what was asked for. ``per_record``: the loss of changing one tuple alone,
-    max Δ_j·rate; over several releases this adds up, ε does not. ``true_epsilon``: the exact loss of a sum under this
-    noise, where computed. ``bound``: what chains and trees are proved to lose at most, whatever is asked. ``proved``
-    and ``why``.
+    ``rate``: 1/scale, exact. ``epsilon``: the bound that was asked for. ``per_record``: the loss of changing one tuple
+    alone, max Δ_j·rate; over several releases this adds up, ε does not. ``true_epsilon``: the exact loss of a sum under
+    this noise, where computed. ``bound``: the proved bound of the loss of chains and trees, for any query.
+    ``proved`` and ``why``.
     """
 
     mechanism: str

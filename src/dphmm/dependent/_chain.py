@@ -38,7 +38,7 @@ class Kernel:
     """``matrix`` (k, m): rows are laws given the k values; ``possible`` (k,): values of positive probability.
 
     ``error`` bounds the relative error of the entries in possible rows. A ``stand_in`` is not the law itself, which
-    floats cannot hold, but loses at least as much. ``often``: whether its curve is asked for more than a few times.
+    floats cannot hold, but loses at least as much. ``often``: True if its curve is asked for more than a few times.
     """
 
     matrix: FloatArray

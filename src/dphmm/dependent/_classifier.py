@@ -194,7 +194,7 @@ class LinearClassifier(Question):
         return PerPerson("replace", self.dependence.most)
 
     def _scaled(self, features: FloatArray) -> FloatArray:
-        """Features moved to the box, from -1 to 1; what is no number is in the middle."""
+        """Features moved to the box, from -1 to 1; NaN moves to the middle."""
         low, high = self._low, self._high
         middle = np.where(np.isnan(features), (low + high) / 2, features)
         scaled: FloatArray = 2 * (np.clip(middle, low, high) - low) / (high - low) - 1

@@ -1,4 +1,4 @@
-"""Clusters whose members agree by chance of one hidden number: what a correlation bounds, for records of two values.
+"""The bound by a correlation in clusters whose members share one hidden number, for records of two values.
 
 The members of a cluster (a ward, a class, a shift) are independent given one hidden number of it, each with the same
 law, and the correlation of two members is at most ``icc``. Whatever the law of that number is, an answer that one

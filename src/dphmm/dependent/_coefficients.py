@@ -468,7 +468,7 @@ def coefficient(model: Any, lag: int, sigma: float, *, values: Any = None, at: i
     """ρ of two states of a Markov chain, ``lag`` steps apart (negative: of an earlier state), in noise of scale sigma.
 
     ``model``: a MarkovModel or a matrix (taken as stationary), or a Chain, looked at from tuple ``at`` (the first, or
-    the last for negative lags, if not given). ``values`` (k,): what the query counts for each state, with the largest
+    the last for negative lags, if not given). ``values`` (k,): the query's number for each state, with the largest
     difference as Δ; without them, ρ of the worst query that a state changes by at most Δ = 1.
     """
     steps = _lag(lag)

@@ -88,7 +88,7 @@ def histogram(
     each person's own, persons being independent of each other; "group": all records of one person. ``windows``: None, a
     length, or pairs (first, end); where they overlap the noise grows. ``n_times``: the public number of times; without
     it the windows end where the table does. ``max_rows_per_user``: a public number, the first so many records of each
-    person in time count. ``neighbours``: whether ε is of a record (a group) that is replaced ("replace"), or there or
+    person in time count. ``neighbours``: ε is of a record (a group) that is replaced ("replace"), or there or
     not ("add-remove": half the noise, and n_times is needed). ``consistent``: no counts below 0, each window's noisy
     total kept (post-processing). Raises Refused for a mechanism that is not proved, unless ``accept_unproved``.
     """
@@ -435,7 +435,7 @@ def with_total(noisy: IntArray, whole_count: int) -> IntArray:
 
 
 def bounded(values: Any, low: Fraction, high: Fraction, field: str) -> FloatArray:
-    """Numbers, one per record, clipped to the box, the middle of it for what is none; which ones is not told."""
+    """Numbers, one per record, clipped to the box; NaN becomes its middle, and nothing tells where."""
     found = plain_numbers(values, field)
     if found.ndim != 1 or len(found) == 0:
         raise InvalidInput(field, f"shape {found.shape}", "one number per record")
@@ -453,7 +453,7 @@ def in_steps(values: FloatArray, low: Fraction, step: Fraction, high: Fraction) 
 
 
 def resolved(low: Fraction, high: Fraction, field: str) -> None:
-    """InvalidInput for a range whose steps floats cannot tell apart: what is then rounded need not be in the range."""
+    """InvalidInput for a range whose steps floats cannot tell apart: a rounded number need not be in the range."""
     if max(abs(low), abs(high)) > _HUGE or high - low < 1 / _HUGE:
         raise InvalidInput(field, "a range that floats cannot divide", "bounds within 1e250 of 0, 1e-250 apart")
 

@@ -280,7 +280,7 @@ _FARTHEST = 2**61
 class Budget:
     """ε₀ for one record alone, and what it is claimed to give under the dependence.
 
-    ``neighbours``: whether that record is replaced, or there or not.
+    ``neighbours``: the change of that record, "replace" or "add-remove".
     """
 
     per_record: Fraction

@@ -1,4 +1,4 @@
-"""Flows: how many trips go from each public state to each other one, at most K trips of a person.
+"""Flows: the noisy number of trips from each public state to each other one, at most K trips of a person.
 
 A trip is two records of one person that follow each other in time; with ``moves`` only those between different states.
 With ``ends`` the beginning of a person's rows and their end are two moves more: n rows have n + 1.
@@ -58,7 +58,7 @@ def flows(
     K a public number: the first K trips of each person count, and what is hidden are all rows of one person, there or
     not. ``n_times``: the public number of times, records at others are left out. ``moves``: two records in one state
     are no trip. ``ends``: the first row of a person is a move from n_states, the last one a move to it, and both count
-    among the first K. ``neighbours``: whether ε is of a person whose rows are replaced ("replace"), or all there or not
+    among the first K. ``neighbours``: ε is of a person whose rows are replaced ("replace"), or all there or not
     ("add-remove": half the noise). ``consistent``: no counts below 0, the noisy total kept (post-processing).
 
     Raises InvalidInput for another dependence, of which nothing is proved.

@@ -45,7 +45,7 @@ class Option:
     """A public choice of a question, as Python and the command line offer it.
 
     ``kind``: the type of its value on the command line; a bool is a flag. ``flags``: how the command line writes it,
-    "--name" if not given. ``shown``: whether help tells the default.
+    "--name" if not given. ``shown``: True if help tells the default.
     """
 
     name: str

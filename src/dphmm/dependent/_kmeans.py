@@ -258,7 +258,7 @@ def _round(
 ) -> tuple[FloatArray, IntArray, list[NoisyCounts]]:
     """One iteration in steps from the middle: where records are nearest to, noisy counts and sums, new centroids.
 
-    ``changes``: how far one record moves the counts, and the sums.
+    ``changes``: the moves of the counts and of the sums by one record.
     """
     k, d = centres.shape
     nearest = _nearest(steps, centres)

@@ -1,7 +1,7 @@
 """Private linear classifiers by output perturbation (Chaudhuri, Monteleoni and Sarwate, JMLR 2011), noise on a lattice.
 
 With rows of length at most 1, a loss that is convex and 1-Lipschitz in the margin, and J(w) = mean loss + Λ/2·‖w‖², the
-minimiser moves by at most 2/(nΛ) when one record is replaced. What is computed is not the minimiser: the gradient at
+minimiser moves by at most 2/(nΛ) when one record is replaced. The result is not the minimiser: the gradient at
 what is returned is at most Λτ, its own rounding included, so it is within τ of it, and 2τ is added. Rounded to a
 lattice, the L1 distance of two neighbouring results is at most √d·(2/(nΛ) + 2τ)/pitch + d steps; discrete Laplace noise
 of that sensitivity is added.

@@ -78,10 +78,10 @@ class QueryResult:
     """The answer to a question about a table, and what is promised of it. All of it is public but ``rejected``.
 
     ``table``: the published numbers. ``epsilon``: the promise, None where nothing is promised. ``statement``: the
-    privacy statement, ready for JSON. ``event``: for accounting. ``details``: what else can be read off the answer.
-    ``model``, ``whom``: the model that was named, if any, and whom it was fitted on. ``rejected``: for the data owner
-    alone, the rows that do not count as they are written; none of an answer that a ledger had. ``warnings``: sentences
-    made of the options and the answer. ``kept``: the publication in a ledger, if one was named.
+    privacy statement, ready for JSON. ``event``: for accounting. ``details``: other facts that can be read off the
+    answer. ``model``, ``whom``: the model that was named, if any, and whom it was fitted on. ``rejected``: for the data
+    owner alone, the rows that do not count as they are written; none of an answer that a ledger had. ``warnings``:
+    sentences made of the options and the answer. ``kept``: the publication in a ledger, if one was named.
     """
 
     table: pd.DataFrame
@@ -251,7 +251,7 @@ class Question(ABC):
     def forecast(self, about: int | None = None, ledger: Ledger | None = None, event_id: str | None = None) -> Forecast:
         """The forecast of an answer: of the table only names and types of columns are looked at.
 
-        ``about``: how many people it is about, on the caller's word (for "svm": how many rows there are, and needed).
+        ``about``: the number of people, on the caller's word (for "svm": the number of rows, and needed).
         ``ledger``, ``event_id``: where it would be kept; it is only read. Raises as `answer` does for public options
         and types of columns.
         """
@@ -544,8 +544,8 @@ def query(
 def forecast(question: str, data: Any, dependence: Any, epsilon: Exact, **options: Any) -> Forecast:
     """The forecast of an answer of `dphmm.query`, which no row of the data is read for.
 
-    Nothing is drawn, spent, stored or written. ``options``: as in `dphmm.query`, and ``about``: how many people the
-    table is about, on your word (for "svm" how many rows it has). A ledger is only read.
+    Nothing is drawn, spent, stored or written. ``options``: as in `dphmm.query`, and ``about``: the number of people
+    that the table is about, on your word (for "svm" its number of rows). A ledger is only read.
 
     Examples
     --------

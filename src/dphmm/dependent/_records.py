@@ -131,7 +131,7 @@ class Clock:
     """The numbering of steps from 0 to ``times`` - 1: by time bins of ``seconds``, from ``first`` or each own's first.
 
     ``first``: a moment in microseconds where there are bins, else a step's number; None: every person's own first row.
-    ``timezone``: what clocks times without a zone are of; None: such rows have no time.
+    ``timezone``: the zone of times without one; None: such rows have no time.
     """
 
     times: int

@@ -1,4 +1,4 @@
-"""Policy graphs: which states must not be told apart.
+"""Policy graphs: the states that must not be told apart.
 
 - `complete`: every two states
 - `categorical`: states with one label

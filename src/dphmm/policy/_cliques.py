@@ -191,7 +191,7 @@ class Categorical(CliqueGraph):
 class Transition(CliqueGraph):
     """States are neighbours iff some state can move to both: one clique per source row, all rows of the matrix.
 
-    ``order``: what counts as one source of a model with secrets, a secret (1) or a latent state (2); else None.
+    ``order``: the source of a model with secrets, a secret (1) or a latent state (2); else None.
     """
 
     kind: ClassVar[str] = "transition"

@@ -202,7 +202,7 @@ def hull_points(points: IntArray) -> IntArray:
 
 
 def _line_ends(points: IntArray, axis: int) -> IntArray:
-    """On every line parallel to an axis the first and the last point: what lies between is no vertex."""
+    """The first and the last point on every line parallel to an axis: points between them are no vertices."""
     others = [points[:, j] for j in range(points.shape[1]) if j != axis]
     order = np.lexsort((points[:, axis], *others))
     ranked = points[order]

@@ -1,4 +1,4 @@
-"""The constraint of a step: which states the public history leaves possible, and on which of them a plan is built.
+"""The constraint of a step: the states that the public history leaves possible, and those that a plan is built on.
 
 Two sets, never one: the support (states that are not excluded) and the plan set (the support itself, or a
 δ-set of the prior), with the surrogate map from the one to the other. All of it is public; nothing here ever

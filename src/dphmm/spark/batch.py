@@ -162,7 +162,7 @@ def release(
     into : a release table, or a folder for one that all machines reach under this name. It is the ledger.
     columns : names of columns by role ("user", "t", "step", "lat", "lon", "state") where they differ.
     buckets : in how many parts a new table keeps its users, each of which one task holds in memory; it stays.
-    spelling : whether different spellings of a name are the "same" person, by default, or "exact" names are several; it
+    spelling : "same" if different spellings of a name are one person (the default), "exact" if they are several; it
         stays with the table. A user is called as the table has it, and a new one as the least of the spellings.
     resume : continue users that the table already holds; their stored rows stay as they are.
     model_people : "others" where the model was made without data of the people released; see the privacy statement.
@@ -171,7 +171,7 @@ def release(
 
     Returns
     -------
-    Released : what was committed. Of several rows of a user in one step at the same time, those count that come last
+    Released : the committed job. Of several rows of a user in one step at the same time, those count that come last
     (or first) by the values of their columns.
 
     Raises
@@ -268,7 +268,7 @@ def _table(into: ReleaseTable | PathLike) -> ReleaseTable:
 
 
 def _existing(into: ReleaseTable | PathLike) -> ReleaseTable:
-    """A table that is there: what only reads makes none."""
+    """An existing table: a reader makes none."""
     if not isinstance(into, ReleaseTable) and not (Path(into) / "log").is_dir():
         raise InvalidInput("into", str(into), "the folder of a table that dphmm.spark.release made")
     return _table(into)

@@ -73,7 +73,7 @@ class Refusal(msgspec.Struct, frozen=True):
 class Outcome(msgspec.Struct, frozen=True):
     """The outcome of a bucket: its file (None without rows), the sums over its rows, and its refusal.
 
-    ``unreadable`` : how many of its rows cannot be read, by reason; where there are any, nothing was drawn.
+    ``unreadable`` : the number of its rows that cannot be read, by reason; if there are any, nothing was drawn.
     """
 
     bucket: int

@@ -78,7 +78,7 @@ def count_transitions(
     max_length, max_sequences : public; a user's first sequences of at least ``shortest`` rows (1 or 2) count, each cut
         to its first rows.
     columns : names of columns by role ("user", "step", "state", "t", "lat", "lon") where they differ.
-    spelling : whether different spellings of a name are the "same" person, or "exact" names are several.
+    spelling : "same" if different spellings of a name are one person, "exact" if they are several.
 
     A user's rows are taken by step. Of several rows at one step the latest counts, and of those the one in the state
     of the least number. A row without a user, step or time that a file reader takes counts nowhere (docs/spark.md); one
@@ -133,7 +133,7 @@ def key_totals(columns: Any, task: CountRows | CountRecords, spelling: str) -> t
 def _sums(columns: Any, task: CountRows | CountRecords, spelling: str) -> tuple[bool, IntArray, IntArray]:
     """The sums over tasks: True if one wants its rows in another order, keys (k,) and totals (k,).
 
-    Every row of it is of one part of all possible keys: how many rows there are says nothing of what was counted.
+    Every row of it is of one part of all possible keys: the number of rows says nothing of the counts.
     """
     parts = task.parts
     placed = in_order(columns, spelling) if task.by_step else packed(columns, task, spelling)
@@ -195,7 +195,7 @@ def text_of(frame: Any, name: str) -> Any:
 
 
 def readable_user(frame: Any, types: Mapping[str, str], name: str) -> Any:
-    """A column of users: whole numbers, or the bytes of names. Who has no name that a file reader takes is nobody."""
+    """A column of users: whole numbers, or the bytes of names. Without a name that a file reader takes: nobody."""
     from pyspark.sql import functions
 
     if types[name] in INTEGERS:

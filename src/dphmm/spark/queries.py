@@ -216,7 +216,7 @@ def _records(frame: Any, types: Mapping[str, str], roles: cells.Roles, places: b
 def _people_by_degree(frame: Any, types: Mapping[str, str], ends: tuple[str, str], asked: Degree) -> IntArray:
     """Numbers of people (cap + 1,) by degree, as `histogram_of_degrees` has them.
 
-    How many rows Spark moves, and how long they are together, follows from how many rows the frame has.
+    The number and the length of the rows that Spark moves follow from the number of rows of the frame.
     """
     cap, n = asked.cap, asked.n_people
     sides = {

@@ -90,7 +90,7 @@ def require_safe(spark: Any) -> None:
 def require_fixed(frame: Any) -> None:
     """Raise InvalidInput for a frame that Spark knows to give other rows each time, as one with ``rand()`` does.
 
-    What Spark does not know, such as files that are being written, is not found. A remote session does not tell.
+    Facts that Spark does not know, such as files that are being written, are not found. A remote session does not tell.
     """
     plan = getattr(frame, "_jdf", None)
     if plan is not None and not plan.queryExecution().analyzed().deterministic():

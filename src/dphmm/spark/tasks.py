@@ -85,7 +85,7 @@ def keep_loaded() -> None:
     """Take all that a worker of Spark has loaded out of garbage collection, once in the life of its process.
 
     Spark collects after every task, which goes over all objects of all libraries: a seventh of a second for each task,
-    however few its rows are. What is loaded stays anyway.
+    however few its rows are. Loaded objects stay anyway.
     """
     global _kept
     # Python would tell, too, but counts all frozen objects each time.
@@ -169,7 +169,7 @@ class NotInOrder(Exception):
 
 
 class Part(NamedTuple):
-    """Rows (m,), all of one owner together. ``changed``: whether the row before it, in any part, is another owner's."""
+    """Rows (m,), all of one owner together. ``changed``: True where the row before, in any part, is another owner's."""
 
     changed: BoolArray
     step: IntArray

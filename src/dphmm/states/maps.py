@@ -1,7 +1,7 @@
 """Places on the map: units as people write them, projection, distances, gaps between cells, the nearest state.
 
-What grids and H3 covers share. The projection is equirectangular about a place: metres east and north, with the WGS84
-radii of that latitude.
+The common part of grids and H3 covers. The projection is equirectangular about a place: metres east and north, with the
+WGS84 radii of that latitude.
 
 The gap of two cells is the least distance between a point of one and a point of another. Grid cells are squares of the
 projection; their gaps are decided in integers. H3 cells are polygons of great-circle arcs

@@ -388,7 +388,7 @@ class Counts(Mapping[str, int]):
 
 
 class Sequences(NamedTuple):
-    """``sequences[k]`` int64 states one step apart, owned by user number ``owners[k]``; what was left out or filled.
+    """``sequences[k]``: int64 states one step apart, of user number ``owners[k]``; ``counts``: rows left out or filled.
 
     ``first_steps[k]``: the number of its first step.
 

@@ -80,7 +80,7 @@ class VisitTable(Sequence[UserRows]):
     published to, where these cells are their moments; 0 where no times are published of them.
     in_bins : rows were brought into time bins, which counts as reading another table: see `dphmm.states.trajectory`.
     A row without a place has a step and no answer.
-    n_rows, same_step, outside : how many rows of a place or name there were, were left out, and are in no state, for
+    n_rows, same_step, outside : the numbers of rows of a place or name, of those left out, and of those outside, for
     the data owner alone.
     """
 

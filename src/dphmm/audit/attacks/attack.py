@@ -1,4 +1,4 @@
-"""`attack`: what adversaries make of a finished release, measured against the truth: for the data owner alone.
+"""`attack`: the beliefs of adversaries about a finished release, against the truth: for the data owner alone.
 
 An adversary is what it believes of how people move, and what it does with the published answers. All know the plans,
 which are public. Their own chain may be the public model, a wrong one, or a richer one whose hidden states say more
@@ -112,7 +112,7 @@ class Adversary:
         return rows
 
     def _learned(self, belief: Belief, answer: Seen) -> Belief:
-        """Bayes' rule. Where a wrong chain leaves no state that the answer allows, it begins anew from the answer."""
+        """Bayes' rule. If a wrong chain leaves no state that the answer allows, it begins anew from the answer."""
         plain = None if self.states is not None else self._plainly(belief, answer)
         if plain is not None:
             return plain
@@ -368,9 +368,9 @@ class Measured:
     """The measures of an adversary's belief, answer by answer (n,), in the order of ``users`` and ``t``.
 
     expected_error : the mean distance, under the belief, to the true answer (answer units; on a map metres on the
-    ground to the true place). guess_error : the distance of its mean. success : whether the likeliest state is the true
-    one. probability : of the true state. entropy : of the belief, in bits. degree : how many possible states the truth
-    was hidden among (0 where it was not possible).
+    ground to the true place). guess_error : the distance of its mean. success : 1 where the likeliest state is the true
+    one. probability : of the true state. entropy : of the belief, in bits. degree : the number of possible states that
+    the truth was hidden among (0 where it was not possible).
     """
 
     name: str
@@ -388,7 +388,7 @@ class Measured:
         return {name: float(getattr(self, name).mean()) for name in MEASURES}
 
     def intervals(self) -> dict[str, Interval]:
-        """The same with 95 % bootstrap intervals: what would come out for other subjects like these."""
+        """The same with 95 % bootstrap intervals, for other subjects like these."""
         whose = Resampled.of(self.users, len(self.t))
         once = np.ones(len(self.t))
         return {
@@ -412,7 +412,7 @@ class Target(NamedTuple):
     """The truth of one step, which an adversary looks for.
 
     The true answer (d,), its distance (N,) from every state's answer (on a map metres on the ground), the true state,
-    -1 where it is in none, and how many states hide it.
+    -1 where it is in none, and the number of states that hide it.
     """
 
     answer: FloatArray

@@ -34,7 +34,7 @@ class Truth:
     states : the true state (n,), the nearest one for a place that is in none, -1 for a name that no state has.
     answers : the true answer (n, d): on a map the place itself, in metres of the map's projection, wherever it is on
         earth, else the answer of the state; NaN where the state is -1.
-    outside : which rows (n,) are in no state.
+    outside : True where a row (n,) is in no state.
     """
 
     states: IntArray
@@ -61,7 +61,7 @@ def truth_of(
     and time where rows are published with times, else to that of its subject and number, counted from the subject's
     first row; then the numbers must be the released ones, one for one.
     ``begins`` : of subjects that a ledger knows, what it says that their first row was.
-    ``answer`` : which of several rows in one step was released, see `answer_of`; "last" where the release does
+    ``answer`` : the rule for several rows in one step, see `answer_of`; "last" where the release does
         not say so.
 
     Raises InvalidInput, without any of it, where it does not have every released row, or has others in between.

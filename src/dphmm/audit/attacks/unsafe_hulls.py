@@ -1,6 +1,6 @@
 """Attacks on releases whose hull was made wrongly: a hull per state, and a hull without protection.
 
-How often an adversary who knows only the laws guesses the state from one answer is found by drawing, under equal odds.
+The adversary knows only the laws. The success of guessing the state from one answer is found by drawing, at equal odds.
 
 The local-hull attack (Example 11.2 of the DPHMM paper, as corrected in erratum 8): someone might make the hull from the
 edges among the true state and its neighbours alone. It is smaller, and so is the noise, but then the noise depends on
@@ -8,7 +8,7 @@ the truth. Where the hulls of states differ, an answer far along one of them was
 flat, every answer off the crossing of two lines names its state. The printed example needs the edges s4s6 and s5s6
 without s4s5: under the policy of Fig. 3b the three hulls are one, and there is no attack.
 
-The exposure attack (Section 6 of that paper): what a release tells where a graph was not made protectable.
+The exposure attack (Section 6 of that paper): the disclosure by a release whose graph was not made protectable.
 """
 
 from __future__ import annotations
