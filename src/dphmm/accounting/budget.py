@@ -1,4 +1,4 @@
-"""One subject's account: caps, what has been spent, and whether requests still fit.
+"""One subject's account: caps, the spending so far, and the check of further requests.
 
 Rounding goes towards privacy: a spend is rounded up, a cap down, both to 1e-9 of cost. Epsilon is exact. Nothing is
 drawn before a request is admitted.
@@ -247,7 +247,7 @@ class Caps:
         return self.promise is not None and self.promise.local is not None
 
     def written(self) -> str:
-        """The caps as a ledger keeps what changed: JSON with its names in order."""
+        """The caps as a ledger keeps changed ones: JSON with its names in order."""
         caps = {"cap_epsilon": self.epsilon, "cap_cost": self.cost}
         kept = {name: str(cap) for name, cap in caps.items() if cap is not None}
         if self.promise is not None:
@@ -313,7 +313,7 @@ class AdmittedMany:
 
 
 def admit_many(account: Account, requests: Requests, first: int, end: int, caps: Caps) -> Account:
-    """The account after the rows first..end of one subject, or what `admit` says of the first that passes a cap.
+    """The account after the rows first..end of one subject; raises as `admit` for the first that passes a cap.
 
     Totals only grow, so where all of them together fit, each does.
     """

@@ -55,7 +55,7 @@ def named_zone(name: str) -> ZoneInfo | None:
 
 
 def hour_seconds(text: str) -> int:
-    """Seconds from midnight of a time of day. Raises InvalidInput for what is not written as 08:00."""
+    """Seconds from midnight of a time of day. Raises InvalidInput for a text that is not written as 08:00."""
     digits = _HOUR.fullmatch(text) if isinstance(text, str) else None
     if digits is None:
         raise InvalidInput("hours", text, "times of a day from 00:00 to 23:59, as 08:00")
@@ -79,7 +79,7 @@ def day_begins(zone: str, number: int) -> int:
 
 
 def _moment(shown: datetime) -> int:
-    """Seconds since 1970 UTC of what clocks show."""
+    """Seconds since 1970 UTC of a reading of clocks."""
     return (shown.astimezone(UTC) - _EPOCH) // timedelta(seconds=1)
 
 

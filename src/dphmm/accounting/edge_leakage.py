@@ -61,7 +61,7 @@ def largest_loss(step: Any) -> float:
 
 
 def levels(structure: Any, edges: IntArray, most: int, enough: int) -> tuple[NDArray[np.int32], int]:
-    """(n, n): after how many moves a pair is first needed, NEVER if not; and the last level that is coupled.
+    """The number of moves (n, n) after which a pair is first needed, NEVER if not; and the last level that is coupled.
 
     The edges are needed at once, then pairs of states that the ends of needed pairs can move to. Up to ``most`` moves;
     once more than ``enough`` pairs are needed, the level that made them too many is left out.
@@ -96,7 +96,7 @@ def _of_matrix(step: Any, n: int) -> FloatArray:
 
 
 def _of_plan(plan: ReleasePlan, i: IntArray, j: IntArray, n: int) -> FloatArray:
-    """By the two answers, or by their difference alone."""
+    """The losses of a plan: by the two answers, or by their difference alone."""
     image, mechanism = np.asarray(plan.image), plan.mechanism
     if len(image) != n:
         raise InvalidInput("losses", f"a plan of {len(image)} states", f"one of {n}")
@@ -147,7 +147,7 @@ def policy_leakage(
     most_couplings: int = MOST_COUPLINGS,
     progress: Callable[[int, int], None] | None = None,
 ) -> PolicyLeakage:
-    """Bound what each edge loses over a sequence: log Pr(z_1 .. z_T | s_t = i) / Pr(z_1 .. z_T | s_t = j).
+    """Bound the loss of each edge over a sequence: log Pr(z_1 .. z_T | s_t = i) / Pr(z_1 .. z_T | s_t = j).
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def secrets_of(model: Any) -> IntArray:
 
 
 def _lifted_edges(edges: IntArray, secrets: IntArray) -> tuple[IntArray, IntArray]:
-    """All pairs (k, 2) of a latent state of one end and one of the other, edge by edge; and where each edge's begin."""
+    """All pairs (k, 2) of a latent state of one end and one of the other, edge by edge; and the first of each edge."""
     order = np.argsort(secrets, kind="stable")
     sizes = np.bincount(secrets)
     begins = np.cumsum(sizes) - sizes
@@ -228,7 +228,7 @@ class _Sweep:
         progress: Callable[[int, int], None] | None = None,
         together: Callable[[int, list[FloatArray]], None] | None = None,
     ) -> PolicyLeakage:
-        """Both sweeps, put together at the edges; ``together`` is told F + B of each step, (m,) in both directions."""
+        """Both sweeps, put together at the edges; ``together`` takes F + B (m,) of each step, in both directions."""
         done, steps = itertools.count(1), 2 * len(self._steps)
 
         def counted(found: Iterator[tuple[int, FloatArray]]) -> Iterator[tuple[int, FloatArray]]:
@@ -257,7 +257,7 @@ class _Sweep:
         return PolicyLeakage(self._edges, present, there, back, total, self._couplings)
 
     def carry(self, t: int, sums: Sequence[FloatArray], first: IntArray, most: FloatArray) -> None:
-        """Fill for each edge of secrets (m,) how far its ends' latent states have to be carried, at most.
+        """Fill ``most`` (m,): the largest distance that latent states of an edge's ends have to be carried.
 
         ``sums``: the losses of pairs of them beside the step itself, in both directions; those of an edge begin at
         ``first`` (m,). NaN stays where an end is impossible.
@@ -352,7 +352,7 @@ def _carried(log_q: FloatArray, log_d: FloatArray, limits: FloatArray) -> float:
 
 
 def _without_infinities(limits: FloatArray) -> tuple[FloatArray, float]:
-    """Limits with a number for infinity: so large that what it costs to pass it is either nothing or more than half."""
+    """Limits with a number for infinity: so large that the cost of passing it is either nothing or more than half."""
     known = limits[np.isfinite(limits)]
     beyond = 4 * (float(known.max(initial=0.0)) + 800)
     return np.where(np.isfinite(limits), limits, beyond), beyond

@@ -307,7 +307,7 @@ def _but(delta: Fraction, secure: bool) -> str:
 
 
 def learning_event(provenance: Mapping[str, Any], field: str = "privacy") -> LearningEvent | NotPrivateEvent | None:
-    """The record of a fit with noise, or of one that says it has no privacy; None where there is none.
+    """The record of a fit with noise, or of one that is stated to have no privacy; None without a record.
 
     ``field``: the name in an error, such as the model's file.
 
@@ -479,7 +479,7 @@ def per_record_total(events: DependentEvent | Iterable[DependentEvent]) -> Guara
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A bound on a loss (natural log of a ratio of probabilities), what it bounds, and where to read it."""
+    """A bound on a loss (natural log of a ratio of probabilities), its meaning in words, and its source."""
 
     value: Loss
     statement: str

@@ -21,7 +21,7 @@ from dphmm.types import Loss
 
 
 class Coming(NamedTuple):
-    """A ledger after a publication: the totals of whoever has spent most in its releases.
+    """A ledger after a publication: the totals of the person who has spent most in its releases.
 
     ``stored``: it is there already, so nothing would be drawn or paid. ``refused``: a cap would be passed.
     """
@@ -114,7 +114,7 @@ class Forecast:
         return list(first.values())
 
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """The forecast for JSON."""
         names = ("of", "noise", "scale", "expected_error", "share")
         rows = [(p.name, p.noise, str(p.scale), p.expected_error, share) for p, share, _ in self.noise]
         noise = [dict(zip(names, row, strict=True)) for row in rows]
@@ -127,7 +127,7 @@ class Forecast:
         return {"neighbours": self.neighbours, "about": self.about, "noise": noise, "account": account}
 
     def lines(self) -> list[tuple[str, str]]:
-        """For people."""
+        """The forecast for people."""
         account = [] if self.account is None else [("account", self.account.sentence)]
         return [*(("noise", part.sentence) for part in self.noise), *account]
 
@@ -140,7 +140,7 @@ class _Planned(Exception):
 
 
 def event_before(learn: Callable[[Callable[[Learned], None]], object]) -> Learned:
-    """The event that a fit tells its ``admit`` before it looks at the data or draws, where it is ended."""
+    """The event that a fit passes to ``admit`` before it looks at the data or draws; the fit ends there."""
     events: list[Learned] = []
 
     def admit(event: Learned) -> None:

@@ -1,4 +1,4 @@
-"""One step of a Markov chain: its marginals, its matrices forward and backward, and L(a), how a loss grows over it.
+"""One step of a Markov chain: its marginals, its matrices forward and backward, and L(a), the growth of a loss over it.
 
 L(α) = sup log (q·x / d·x) over ordered pairs of rows q, d of a matrix and weights x > 0 with |log x_j − log x_k| ≤ α is
 the largest loss that one move makes of a loss α (Cao, Yoshikawa, Xiao and Xiong, ICDE 2017).
@@ -43,7 +43,7 @@ class Marginal:
     support: BoolArray
 
     def moved(self, columns: Predecessors) -> Marginal:
-        """One move later."""
+        """The marginal one move later."""
         logs = _kernels.filter.predict_logs(columns, self.log_probability)
         return Marginal(logs, logs > -np.inf)
 
@@ -180,7 +180,7 @@ def reversed_transition(transition: Any, marginal: FloatArray) -> Any:
 
 
 def reversed_columns(columns: Any, before: Marginal) -> Any:
-    """`reversed_transition` from compressed columns. In logs: a state may be far rarer than a float can say."""
+    """`reversed_transition` from compressed columns. In logs: a state may be rarer than any float."""
     n = columns.shape[1]
     known = before.support[columns.indices]
     arrived = np.repeat(np.arange(n), np.diff(columns.indptr))[known]
@@ -219,7 +219,7 @@ class Corners:
         self._best: dict[_Corner, tuple[float, float]] = {}
 
     def best(self, s: float, e: float) -> tuple[float, _Corner, bool]:
-        """(rho, corner) of the best of them, and whether no other of the matrix is better."""
+        """The (rho, corner) of the best of them, and True if no other of the matrix is better."""
         rho, corner = max(((_ratio(corner, s, e), corner) for corner in self._best), default=(0.0, (0.0, 0.0)))
         low, high = self._best.get(corner, (math.inf, 0.0))
         return rho, corner, low <= rho <= high
@@ -328,7 +328,7 @@ class Unmixed:
         return alpha
 
     def supremum(self, epsilon: float) -> float:
-        """Without a limit, but where nothing is lost."""
+        """The limit of the loss: infinity, but 0 if nothing is lost."""
         return math.inf if epsilon else 0.0
 
 
@@ -440,7 +440,7 @@ class Scan:
         self._error = error
 
     def above(self, alpha: float) -> float:
-        """As of an `LeakageCurve`."""
+        """A number that is not below L(alpha), as of a `LeakageCurve`."""
         if alpha <= 0.0:
             return 0.0
         found = 0.0 if self._same else self._increase(alpha)
@@ -467,7 +467,7 @@ def _front(points: FloatArray) -> FloatArray:
 
 
 def _hull(front: FloatArray) -> tuple[FloatArray, float]:
-    """Corners of the least concave curve over a front, and by how much rounding left a point above it (relative)."""
+    """Corners of the least concave curve over a front, and its relative gap to points that rounding left above it."""
     corners: list[tuple[float, float]] = []
     for d, q in front.tolist():
         while len(corners) > 1 and _under(corners[-2], corners[-1], (d, q)):

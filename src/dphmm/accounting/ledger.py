@@ -1,4 +1,4 @@
-"""The ledger: the protocol that a session writes to, the fold that replays a history, and summaries of what was spent.
+"""The ledger: the protocol that a session writes to, the fold that replays a history, and summaries of the spending.
 
 A release is a stored fact. It is written with its cost in one transaction before anyone sees it; the same
 (subject, query, t) always returns the stored answer and costs nothing more. A summary gives the totals of each subject
@@ -67,7 +67,7 @@ State = TypeVar("State")
 
 
 class Transaction(Protocol):
-    """All or nothing, and nothing of it may be shown before it has committed.
+    """A transaction stores all or nothing, and nothing of it may be shown before it has committed.
 
     The thread that began it uses it.
     """
@@ -114,7 +114,7 @@ class Transaction(Protocol):
         ...
 
     def add(self, admitted: Admitted, z: tuple[int, ...] | None) -> Entry:
-        """Record what was admitted last, with its answer (None for a skip); once."""
+        """Record the request admitted last, with its answer (None for a skip); once."""
         ...
 
     def admit_many(self, requests: Requests, caps: Caps) -> AdmittedMany:
@@ -139,7 +139,7 @@ class Transaction(Protocol):
         ...
 
     def bind_publications(self, cap: Fraction) -> None:
-        """Give all publications together a cap on what one person loses in them, where its records are replaced.
+        """Give all publications together a cap on one person's loss in them, where its records are replaced.
 
         It stays: raises InvalidInput for another one.
         """
@@ -203,7 +203,7 @@ class Ledger(Protocol):
         ...
 
     def lease(self, name: str) -> AbstractContextManager[None]:
-        """Hold ``name`` against whoever else asks this ledger for it; it ends with its holder.
+        """Hold ``name`` against all others who ask this ledger for it; it ends with its holder.
 
         Raises LedgerBusy at once if somebody has it, InvalidInput for a name other than letters, digits and hyphens.
         """
@@ -301,7 +301,7 @@ class Ledger(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what the ledger holds."""
+        """Release the resources of the ledger."""
         ...
 
 
@@ -356,7 +356,7 @@ class SubjectSummary:
 
 
 def summarise(entries: Iterable[Entry], headers: Iterable[SessionHeader] = ()) -> tuple[SubjectSummary, ...]:
-    """Sum up entries by subject and query, sorted; headers, where given, tell whether steps had their own policy."""
+    """Sum up entries by subject and query, sorted; headers, where given, tell if steps had their own policy."""
     known = {(header.subject, header.query): header for header in headers}
     tallies: dict[tuple[str, str], _Tally] = {}
     for entry in entries:
@@ -504,7 +504,7 @@ def ledger_summary(ledger: Ledger, subject: str | None = None, delta: Exact | No
 
 
 def guarantee_document(guarantee: Guarantee) -> dict[str, Any]:
-    """A total for machines: the value (null when unbounded), the same exactly, and what it is."""
+    """A total for machines: the value (null when unbounded), the same exactly, and its meaning."""
     bounded = guarantee.value != math.inf
     return {
         "value": float(guarantee.value) if bounded else None,

@@ -38,11 +38,11 @@ class _Columns(NamedTuple):
 
     @property
     def through(self) -> int:
-        """The last step that they are about."""
+        """The last step of the requests."""
         return int(self.requests.t[self.end - 1] + self.requests.steps[self.end - 1] - 1)
 
     def entries(self) -> list[Entry]:
-        """One entry a row."""
+        """The entries of the rows, one a row."""
         requests, rows = self.requests, slice(self.first, self.end)
         name, query = requests.subjects[requests.subject[self.first]], requests.query
         columns = [column[rows].tolist() for column in (requests.term, requests.t, requests.steps)]

@@ -56,7 +56,7 @@ def event_times(moments: IntArray) -> IntArray:
 
 
 def first_number(origin: str) -> int | None:
-    """The number of step 1 of a history; None where its ``origin`` does not tell.
+    """The number of step 1 of a history; None where its ``origin`` has no number.
 
     >>> first_number("360402"), first_number("1@times"), first_number("")
     (360402, 1, None)
@@ -85,7 +85,7 @@ def steps_of(stored: IntArray, moments: IntArray) -> IntArray:
 
 
 def added_moments(first: int, stored: IntArray, t: IntArray, steps: IntArray, moments: IntArray) -> IntArray:
-    """The moments that requests for one person's steps add to what is ``stored``: those of steps that come anew.
+    """The moments that requests for one person's steps add to the ``stored`` ones: those of new steps.
 
     first, stored : the moments of all steps from ``first`` on; ``first`` is at most that of the requests, or the last.
     t, steps, moments (n,) : requests in order of t; ``NO_MOMENT`` where a skip passes over what is stored.
@@ -130,7 +130,7 @@ class Prefix(NamedTuple):
 
 
 def prefix_of(kept: Sequence[Prefix], steps: int) -> Prefix | None:
-    """The one of what is kept of a person that is of all stored ``steps``; None where there are no steps.
+    """The person's prefix that is of all stored ``steps``, of those kept; None where there are no steps.
 
     Raises InvalidInput where there is none: these rows cannot be told from others.
     """

@@ -172,7 +172,7 @@ class SequencePromise:
         return max(1, int(begins[0])), int(ends[1]) - 1
 
     def room(self, spent: Sequence[Spending], t: int) -> Fraction:
-        """The largest epsilon that step ``t`` may still have beside what is spent; 0 where it may have none."""
+        """The largest epsilon that step ``t`` may still have beside the spending so far; 0 where it may have none."""
         if self.steps is not None and t > self.steps:
             return Fraction(0)
         low, high = self.reach(t, t)

@@ -1,4 +1,4 @@
-"""Fits and query answers in a ledger, and what one person loses in all of them together.
+"""Fits and query answers in a ledger, and the loss of one person in all of them together.
 
 A *publication* is a fit or the answer of a query. It says what it hides (`unit`, and how many of them one person has at
 most), for which neighbours, and what it loses. Every publication of a ledger counts for every person of that ledger:
@@ -176,7 +176,7 @@ class Terms(NamedTuple):
         return Terms(self.epsilon + other.epsilon, self.rho + other.rho, self.delta + other.delta)
 
     def converted(self, delta: Fraction) -> Total:
-        """As (epsilon, delta): the rho terms once, at this delta."""
+        """The total as (epsilon, delta): the rho terms converted once, at this delta."""
         if self.epsilon == math.inf:
             return NO_BOUND
         lost = self.delta + (delta if self.rho else 0)
@@ -253,7 +253,7 @@ class PersonTotals:
 def totals(spent: Fraction, publications: Sequence[Publication], delta: Fraction = DELTA) -> PersonTotals:
     """One person's totals: ``spent`` is the sum of the epsilons of the person's releases, of all queries.
 
-    ``delta``: where rho terms are converted, once. Raises InvalidInput for a delta that the conversion does not take.
+    ``delta``: for the conversion of rho terms, once. Raises InvalidInput for a delta that the conversion does not take.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def _numbered(count: int, what: str) -> str:
 
 
 def of_fit(event: LearningEvent | NotPrivateEvent, name: str, statement: str) -> Publication:
-    """The publication of a model, as its event says; one with noise that can be replayed promises nothing."""
+    """The publication of a model, from its event; one with noise that can be replayed promises nothing."""
     if not isinstance(event, LearningEvent) or not event.secure:
         return Publication(name, "fit", statement, "all sequences of one person")
     owned = event.unit == "owner"

@@ -196,7 +196,7 @@ class Entry(NamedTuple):
 
 
 def check_text(value: object, field: str) -> None:
-    """Refuse what cannot be written as UTF-8."""
+    """Refuse text that cannot be written as UTF-8."""
     if not isinstance(value, str):
         raise InvalidInput(field, value, "a string")
     if value.isascii():
@@ -253,7 +253,7 @@ def shown(value: Loss) -> str:
 
 
 def in_short(value: Loss | str, down: bool = False) -> str:
-    """A number for people, or what `shown` made of one: `shown` where that is a short decimal, else six digits.
+    """A number for people, or the text of one by `shown`: `shown` where that is a short decimal, else six digits.
 
     They are rounded up, as what is lost must be, or ``down``. Text that is no number stays as it is.
     """

@@ -171,7 +171,7 @@ def _largest(lost: Callable[[float], float], most: float) -> float:
 
 
 def _for_horizon(past: LossGrowth, future: LossGrowth, most: float, steps: int) -> FloatArray:
-    """First x, then x - L_B(x) each, at the end what is left: the total is the target at every step."""
+    """The losses (T,): first x, then x - L_B(x) each, the rest at the end; the total is the target at every step."""
     if steps == 1:
         return np.array([most])
     first = _largest(lambda x: x + future(max(0.0, most - past(x))), most)
@@ -210,7 +210,7 @@ class LeakageSteps(ABC):
 
     @staticmethod
     def of(model: Any, backward: Any, rows: States) -> LeakageSteps:
-        """From a model and its marginals, or from two matrices."""
+        """The steps of a model and its marginals, or of two matrices."""
         if backward is not None:
             return _Fixed(LeakageStep(model, rows), LeakageStep(backward, rows))
         return _Own(model, rows)

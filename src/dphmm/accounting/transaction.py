@@ -1,4 +1,4 @@
-"""A ledger transaction, whatever stores its rows: replay what is stored, check caps and promises, then record.
+"""A ledger transaction, whatever stores its rows: replay stored rows, check caps and promises, then record.
 
 Look up, compare public parameters, check the caps: that is ``admit``. Only then is something drawn, and recorded: that
 is ``add``. That order, in one transaction that commits before anything is shown, is what leaves no double release and
@@ -560,10 +560,10 @@ class BaseTransaction(ABC):
 
     @abstractmethod
     def _add_moments(self, subject: str, moments: IntArray) -> None:
-        """Record what the next steps of a subject stand for."""
+        """Record the moments of the next steps of a subject."""
 
     def put_moments(self, subject: str, moments: IntArray) -> None:
-        """Record what the first steps (k,) of a subject without steps stand for. Raises InvalidInput otherwise.
+        """Record the moments of the first steps (k,) of a subject. Raises InvalidInput for a subject with steps.
 
         For whoever makes a ledger again from rows that have all of them.
         """

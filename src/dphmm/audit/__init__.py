@@ -1,4 +1,4 @@
-"""Audits: does a plan, a mechanism or a finished release keep its promise, and what can an adversary still infer?
+"""Audits of the promise of a plan, a mechanism or a finished release, and of the inferences left to an adversary.
 
 - `verify`: a plan in exact numbers, from public data alone; `verify_steps` the plans of the first steps
 - `black_box`, `sample_plan`, `is_on_lattice`: a mechanism by what comes out of it

@@ -1,4 +1,4 @@
-"""`black_box`: a lower confidence bound on ε from nothing but what comes out, for our own samplers and for others.
+"""`black_box`: a lower confidence bound on ε from outputs alone, for our own samplers and for others.
 
 For each pair an event is learned on one half of the draws and judged on the other, in both directions, by
 Clopper-Pearson bounds whose error probabilities add up to alpha over all pairs. A mechanism that keeps ε is convicted
@@ -132,7 +132,7 @@ class BlackBoxVerdict:
 
 
 def _known(bound: float) -> float | None:
-    """A bound that says something; JSON has no infinity."""
+    """A finite bound, else None: JSON has no infinity."""
     return bound if math.isfinite(bound) else None
 
 

@@ -166,7 +166,7 @@ def check_release(
     varies: Sequence[str] = (),
     **choices: Unpack[ReleaseChoices],
 ) -> CheckedRelease:
-    """Check a finished release: its rows, its statement, its plans, and with a ledger what was stored and paid.
+    """Check a finished release: its rows, its statement, its plans, and with a ledger the stored rows and losses.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class _Release:
         self.numbered = True
 
     def leave(self, check: str, why: str) -> None:
-        """A line of what nobody looks at."""
+        """Add a line about a part that nobody looks at."""
         self.checks.append((LEFT, check, verify_release.printable(why)))
 
     def read(
@@ -320,7 +320,7 @@ class _Release:
             self.subjects = None
 
     def _made_choices(self, told: ReleaseStatement) -> dict[int, dict[str, Any]]:
-        """The choices of steps that a statement describes. Raises InvalidInput where it does not say all."""
+        """The choices of steps that a statement describes. Raises InvalidInput where it leaves some out."""
         assert told.varied is not UNSET
         found: dict[int, dict[str, Any]] = {}
         for one in told.varied.chosen:
@@ -337,7 +337,7 @@ class _Release:
         return found
 
     def make_plans_again(self) -> None:
-        """Every plan of a row made from public data, and verified; what follows from it is looked at here."""
+        """Make every plan of a row from public data, verify it, and look at its consequences."""
         file, subjects = self.file, self.subjects
         if file is None or subjects is None:
             return
@@ -473,7 +473,7 @@ class _Release:
 
 
 def look_beside_columns(path: Path) -> list[tuple[str, str, str]]:
-    """Findings of what a Parquet file holds beside its columns: notes, and bytes that no reader sees."""
+    """Findings about the parts of a Parquet file beside its columns: notes, and bytes that no reader sees."""
     with open_parquet(path) as opened:
         schema, told = opened.schema_arrow, opened.metadata
         notes = {**(schema.metadata or {}), **(told.metadata or {})}.keys() - {b"ARROW:schema"}
@@ -621,7 +621,7 @@ def require_confirmed(
     subjects: Subjects | None,
     ledger: Ledger | None = None,
 ) -> tuple[ReleaseStatement, list[str]]:
-    """The statement of the ``file`` at a path without what nothing confirms, and what could not be compared.
+    """The statement of the ``file`` at a path without its unconfirmed parts, and the parts that could not be compared.
 
     Without a policy these are a covered distance and what the policy is. Raises InvalidInput as `require_right`.
     """

@@ -1,4 +1,4 @@
-"""Words for what an audit found: of each kind how many, and the first."""
+"""Words for the findings of an audit: the number of each kind, and the first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Findings:
         self._kinds: dict[str, tuple[int, str]] = {}
 
     def add(self, kind: str, where: str = "") -> None:
-        """One more finding of a kind, and where it is."""
+        """Add one more finding of a kind, and its place."""
         count, first = self._kinds.get(kind, (0, where))
         self._kinds[kind] = (count + 1, first)
 

@@ -103,7 +103,7 @@ def law_of(mechanism: object) -> Law | Table:
 
 
 class Pair(NamedTuple):
-    """Two states, why they are a pair, the norm of their difference, and what they lose."""
+    """Two states, the reason why they are a pair, the norm of their difference, and their loss."""
 
     kind: str
     a: int
@@ -134,7 +134,7 @@ class Reach:
             self._look(kind, a[some], b[some], images[a[some]] - images[b[some]])
 
     def add_clique(self, kind: str, members: IntArray, images: IntArray) -> None:
-        """Every two of some states: along a facet only the two farthest apart count."""
+        """Look at every two of some states: along a facet only the two farthest apart count."""
         if len(members) < 2:
             return
         from_first = images[members] - images[members[0]]
@@ -184,7 +184,7 @@ class Reach:
         return best
 
     def farthest(self) -> Iterator[tuple[int, int, float]]:
-        """For each facet the pair that reaches farthest, and how far."""
+        """The pair that reaches farthest along each facet, and its reach."""
         for value, offset, by in zip(self.values, self.law.offsets.tolist(), self.by, strict=True):
             if by is not None and value:
                 yield by[1], by[2], value / offset

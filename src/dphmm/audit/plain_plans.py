@@ -114,7 +114,7 @@ def _plain(plan: Plan, planner: Planner) -> dict[str, Any]:
 
 
 def _table(mechanism: AnswerTable) -> dict[str, Any]:
-    """The weights of a law that is a table, and of a made one what its name is the hash of, too."""
+    """The weights of a law that is a table; for a made one the facts that its name is the hash of, too."""
     law, made = mechanism.law, isinstance(mechanism, MadeTable)
     return {
         "points": law.points.tolist(),

@@ -256,7 +256,7 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
 
 
 def region(probability: FloatArray, coverage: float) -> tuple[IntArray, float]:
-    """The fewest states that together have at least the coverage, most probable first, and what they have.
+    """The fewest states that together have at least the coverage, most probable first, and their probability.
 
     The first of equally probable states is taken. ``probability`` (N,) sums to 1.
 

@@ -43,7 +43,7 @@ def check_release_table(
     plain: str | os.PathLike[str] | None = None,
     **given: Any,
 ) -> CheckedRelease:
-    """Check what each job of a release table committed of one query, as `check_release` does a file.
+    """Check the rows of one query that each job of a release table committed, as `check_release` does a file.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _damage(table: ReleaseTable, job: Committed) -> str:
 
 
 def _rows(table: ReleaseTable, job: Committed) -> tuple[pa.Table, list[tuple[str, str, str]]]:
-    """The published rows of a job by person and step, and what its commit and files hold beside them."""
+    """The published rows of a job by person and step, and the checks of its commit and files."""
     import pyarrow as pa
 
     parts, checks = list[pa.Table](), list[tuple[str, str, str]]()

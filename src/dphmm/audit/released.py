@@ -138,7 +138,7 @@ class ReleasedFile:
         return rows
 
     def _check(self, table: pa.Table, space: StateSpace) -> None:
-        """Raises InvalidInput for what no release has, in one of the columns that `released_rows` takes as they are."""
+        """Raises InvalidInput for values that no release has, in the columns that `released_rows` takes as they are."""
         if (self.step < 1).any():
             raise InvalidInput("step", "a cell that is no step", "whole numbers from 1, as they were released")
         if (self.cost < 0).any() or (self.epsilon < 0).any():
@@ -198,7 +198,7 @@ def _named(path: Any) -> Any:
 
 
 def times_of(table: pa.Table) -> IntArray | None:
-    """Microseconds since 1970 UTC. A column of anything else could say anything."""
+    """Microseconds since 1970 UTC. A column of any other type has no defined meaning."""
     import pyarrow as pa
 
     if "t" not in table.column_names:

@@ -1,4 +1,4 @@
-"""One subject's releases followed as anybody can follow them: under which plans they were made, and what they say.
+"""One subject's releases followed as anybody can follow them: their plans, and the beliefs that they leave.
 
 The history is the ledger's where there is one, else the released rows. Supports are moved here by sets; beliefs, which
 δ-sets and paced steps hang on, are the session's own.
@@ -243,7 +243,7 @@ class Replay:
 
 
 def number_of(origin: str, t: int) -> int | None:
-    """The number in tables of a subject's step t, None where its ``origin`` does not tell."""
+    """The number in tables of a subject's step t, None where its ``origin`` has no number."""
     first = first_number(origin)
     return None if first is None else first + t - 1
 

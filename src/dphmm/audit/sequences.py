@@ -83,7 +83,7 @@ def sequence_loss(
     steps: int,
     **choices: Unpack[ReleaseChoices],
 ) -> SequenceVerdict:
-    """The exact worst loss of two histories over so many releases, and what is charged for them.
+    """The exact worst loss of two histories over so many releases, and the charge for them.
 
     Choices are those of `ReleaseSession`. Raises InvalidInput for plans that hang on answers (δ-sets), and for a model
     too large to look at every pair of moves.

@@ -194,7 +194,7 @@ class _Audit:
     def _enumerated(
         self, law: Law | Table, pairs: list[Pairs], cost_pair: tuple[int, int] | None
     ) -> tuple[int, list[str]]:
-        """Losses of some required differences, from every answer of a window: they must be what the facets say."""
+        """Losses of some required differences, from every answer of a window: they must be those of the facets."""
         count, found = 0, list[str]()
         if isinstance(law, Table) or law.kind == CONSTANT:
             return count, found

@@ -1,4 +1,4 @@
-"""Calibrate the noise of a query over dependent tuples: by which mechanism, and whether that is proved to be enough.
+"""Calibrate the noise of a query over dependent tuples: the mechanisms, and their proofs.
 
 Every mechanism comes down to a *rate*: Laplace noise of scale 1/rate in the query's units, under which changing tuple
 j alone loses at most a_j = Δ_j·rate. The claim is dependent differential privacy: for every tuple i and all values x, y
@@ -162,7 +162,7 @@ def calibrate(
 
 
 class Case:
-    """A model, a query and an ε, with what several mechanisms need to know about them."""
+    """A model, a query and an ε, with the facts about them that several mechanisms need."""
 
     def __init__(self, model: Model, query: Query, epsilon: Fraction, exact: bool = True) -> None:
         if not isinstance(model, (Chain, Tree, Friendship, JointTable, Coefficients)):
@@ -243,7 +243,7 @@ class Case:
 
 
 def _check_fit(model: Model, query: Query) -> None:
-    """InvalidInput where a sum does not say what the values of the model's tuples count."""
+    """Raises InvalidInput for a sum without a number for each value of the model's tuples."""
     if not isinstance(query, Sum) or isinstance(model, Coefficients):
         return
     once = query.shared and not isinstance(model, (Tree, JointTable))
@@ -331,7 +331,7 @@ COLUMNS = ("mechanism", "scale", "per_record", "true_epsilon", "bound", "proved"
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row for each mechanism; ``not_applicable`` says of the others why there is none."""
+    """One row for each mechanism; ``not_applicable`` has the reasons why others have none."""
 
     model: str
     epsilon: Fraction
@@ -351,7 +351,7 @@ class Comparison:
         return len(self.rows)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The table as a DataFrame, numbers as floats; a mechanism that does not apply has a row that says so."""
+        """The table as a DataFrame, numbers as floats; a mechanism that does not apply has a row with the reason."""
         import pandas as pd
 
         told = [_told(row) for row in self.rows]

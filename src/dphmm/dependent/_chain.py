@@ -115,7 +115,7 @@ def law(given: Any, k: int, field_name: str) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Reversals:
-    """The laws of every tuple given the one after it, not as matrices but as what they are made of.
+    """The laws of every tuple given the one after it, not as matrices but as the parts that make them.
 
     ``columns``: the transition matrix (n, n), by columns. ``laws``, ``possible`` (T, n): of the tuples. ``kinds``,
     ``falls``, ``errors`` (T − 1,): of the reversed kernels, see the kernel `carry_back`.
@@ -149,7 +149,7 @@ class Reversals:
 
 
 def _telling_nothing(matrix: FloatArray, possible: BoolArray) -> BoolArray:
-    """For which tuples (T − 1,) the next tuple has the same distribution after every possible value."""
+    """True where a tuple (T − 1,) has a next one with the same distribution after every possible value."""
     found = np.zeros(len(possible), dtype=np.bool_)
     changes = np.r_[0, 1 + np.flatnonzero((possible[1:] != possible[:-1]).any(axis=1)), len(possible)]
     of: dict[bytes, bool] = {}
@@ -326,7 +326,7 @@ class Chain:
         return self._forward[key]
 
     def _reversed(self, t: int) -> Kernel:
-        """From D_{t+1} back to D_t."""
+        """The kernel from D_{t+1} back to D_t."""
         if not self._backward:
             self._backward = self._all_reversed()
         return self._backward[0 if self.stationary else t]
@@ -366,7 +366,7 @@ class Chain:
         return float(np.abs(there[used] / here[used] - 1.0).max()) + 2 * (self.n_values + 2) * _UNIT
 
     def _settled_after(self, since: int, steps: int) -> int:
-        """For how many tuples after ``since`` the marginals that a reversed kernel is made of stay as they are."""
+        """The number of tuples after ``since`` for which the marginals of a reversed kernel stay as they are."""
         found, at_once = 0, 1
         while since + found + 1 < steps:
             end = min(since + found + 1 + at_once, steps)
@@ -390,7 +390,7 @@ class Chain:
         return moved
 
     def _first(self, transition: Any, start: Any) -> tuple[FloatArray, BoolArray, bool]:
-        """The law of D_1, which values it can have, and whether all tuples have that law."""
+        """The law of D_1, the mask of its possible values, and True if all tuples have that law."""
         if start is None and isinstance(transition, MarkovModel):
             own = transition.initial
             if transition.start == "before":

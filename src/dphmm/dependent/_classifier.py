@@ -33,7 +33,7 @@ from dphmm.types import Bits, Exact, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Classifier(Answered):
-    """A published classifier: ``estimator`` (a `PrivateClassifier`, ready to predict), its numbers, and what it cost.
+    """A published classifier: ``estimator`` (a `PrivateClassifier`, ready to predict), its numbers, and its loss.
 
     Fitted again, by a cross-validation for one, the estimator is as private as it was, and each fit is paid for.
     """

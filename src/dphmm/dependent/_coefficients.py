@@ -66,7 +66,7 @@ class Sum:
         return whole
 
     def sensitivities(self, n: int) -> list[Fraction]:
-        """By how much one tuple alone can change the answer."""
+        """The largest change of the answer by each tuple alone."""
         if not self.shared and len(self.values) != n:
             raise InvalidInput("values", f"{len(self.values)} arrays", f"one array, or one for each of {n} tuples")
         if self.shared:
@@ -90,7 +90,7 @@ class AnyQuery:
         return isinstance(self.sensitivity, str) or not isinstance(self.sensitivity, (list, tuple))
 
     def sensitivities(self, n: int) -> list[Fraction]:
-        """By how much one tuple alone can change the answer, in L1."""
+        """The largest change (L1) of the answer by each tuple alone."""
         given: Any = [self.sensitivity] * n if self.shared else self.sensitivity
         if len(given) != n:
             raise InvalidInput("sensitivity", f"{len(given)} numbers", f"one, or one for each of {n} tuples")
@@ -104,7 +104,7 @@ Query: TypeAlias = Sum | AnyQuery
 
 
 def checked_sensitivities(query: Query, n: int) -> FloatArray:
-    """As floats, one positive at least."""
+    """The sensitivities as floats, one positive at least."""
     if not isinstance(query, (Sum, AnyQuery)):
         raise InvalidInput("query", type(query).__name__, "a Sum or an AnyQuery")
     found = np.array([float(value) for value in query.sensitivities(n)])
@@ -336,7 +336,7 @@ _ROUNDING = 2.0**-50
 
 @dataclass(frozen=True)
 class Measure:
-    """One number for how much D_j says about D_i, from what D_i implies for it.
+    """One number for the information of D_j about D_i, from the means of D_j given D_i.
 
     ``start(j)`` (k_j, m): something of each value of tuple j. ``of(rows, i, j)``: the number, from the means (k_i, m)
     of it given each possible value of D_i; it can only fall with every further step of a chain.

@@ -365,7 +365,7 @@ class Histogram(CountedQuestion):
         return roles.step is not None or any(limit is not None for limit in limited)
 
     def between(self) -> Any:
-        """Each person's own chain of the public steps, if one is named."""
+        """The chain of each person over the public steps, if one is named; else the dependence for the library."""
         return self.dependence.chain(self.clock.times) if self._chained else self.dependence.between(self.data.spelling)
 
     def per_person(self) -> PerPerson:
@@ -487,7 +487,7 @@ def _check_number(dependence: Any, n: int) -> None:
 
 
 def _overlap(spans: list[tuple[int, int]]) -> int:
-    """In how many windows one time is at most."""
+    """The largest number of windows that one time is in."""
     # An end comes before a beginning at the same time: windows do not hold their ends.
     edges = sorted([(first, 1) for first, _ in spans] + [(end, -1) for _, end in spans])
     return int(np.cumsum([change for _, change in edges]).max())

@@ -191,7 +191,7 @@ class Degree(CountedQuestion):
         return Found(answered, counts.rejected, domain, unit, _EDGE_ONLY if level == "edge" else ())
 
     def unit(self) -> str:
-        """One edge, there or not, or all edges of one person."""
+        """The unit of privacy: one edge, there or not, or all edges of one person."""
         level = self.given["level"]
         there_or_not = _NEIGHBOURS[level] == "add-remove"
         record = LEVELS[level] + ", there or not" * there_or_not
@@ -298,7 +298,7 @@ def private_edges(
 
 
 def ends_among(edges: pa.Table, people: int | Members) -> IntArray:
-    """Numbers (m, 2) of people of two columns of text, a and b; -1 for whoever is not among them."""
+    """Numbers (m, 2) of people from two columns of text, a and b; -1 for a name that is not among them."""
     if not isinstance(people, int):
         return people.ends(edges)
     ends = []

@@ -56,7 +56,7 @@ OF_A_MODEL = "which records there are is public under a model of dependence"
 
 @dataclass(frozen=True)
 class Dependence:
-    """A dependence as it was given: its ``kind``, the ``path`` of a file, and how many rows of one person count.
+    """A dependence as it was given: its ``kind``, the ``path`` of a file, and the number of a person's rows that count.
 
     ``most`` is that public number, None where all of them do. ``called``: how the caller writes an option.
     """
@@ -73,7 +73,7 @@ class Dependence:
     def of(
         cls, given: Any, most: int | None, called: Called, allowed: Sequence[str], bounded: bool = True
     ) -> Dependence:
-        """From what the caller gives: None, a text (`FORMS`), ("group", K), or a MarkovModel for "markov".
+        """The dependence that the caller gives: None, a text (`FORMS`), ("group", K), or a MarkovModel for "markov".
 
         None is "independent", with a UserWarning. ``allowed``: the kinds that the question takes. ``bounded``: rows
         belong to people, so that ``most`` is needed where all rows of one depend on each other.
@@ -144,7 +144,7 @@ class Dependence:
         return ("group", self.most)
 
     def chain(self, times: int) -> Any:
-        """Each person's own chain of so many steps."""
+        """The chain of each person over so many steps."""
         model, _ = self.model
         self._told.update({"between": "a chain", "most": times})
         return Chain(model, times)
@@ -278,7 +278,7 @@ _FARTHEST = 2**61
 
 @dataclass(frozen=True)
 class Budget:
-    """ε₀ for one record alone, and what it is claimed to give under the dependence.
+    """The loss ε₀ for one record alone, and the ε that is claimed for it under the dependence.
 
     ``neighbours``: the change of that record, "replace" or "add-remove".
     """
@@ -349,7 +349,7 @@ def _without_a_model(dependence: Any, promised: Fraction, mechanism: str | None)
 def add_integer_noise(
     counts: IntArray, sensitivity: Fraction, epsilon: Fraction, name: str, bits: Bits | None
 ) -> tuple[IntArray, NoisyCounts]:
-    """Integers with discrete Laplace noise in every one, P(z) ∝ exp(−|z|·ε/sensitivity), and what that was.
+    """Integers with discrete Laplace noise in every one, P(z) ∝ exp(−|z|·ε/sensitivity), and a record of the noise.
 
     ``sensitivity``: L1, over all of ``counts``, for a change of one record.
     """

@@ -190,10 +190,10 @@ class Flows(Histogram):
         return "one trip that counts, there or not; neighbouring data differ in it and nowhere else"
 
     def per_person(self) -> PerPerson:
-        """At most K trips of a person."""
+        """The bound for one person: at most K trips."""
         return self.counted_per_person(self.most)
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """All steps."""
+        """One window of all steps."""
         return [(0, MOST_TIMES)]

@@ -132,7 +132,7 @@ def box(value: Any, columns: Sequence[str], option: str) -> tuple[list[float], l
 
 
 def sequence(value: Any) -> Sequence[Any]:
-    """A list, tuple or array as it is; nothing of what is none."""
+    """A list, tuple or array as a sequence; () for any other value."""
     return value.tolist() if isinstance(value, np.ndarray) else value if isinstance(value, (list, tuple)) else ()
 
 
@@ -267,7 +267,7 @@ class Rejected:
     text: Path | None = None
 
     def add(self, places: Any, reason: str) -> None:
-        """These rows (of which some may be there already) for this reason."""
+        """Add these rows (some may be there already) for this reason."""
         for place in np.asarray(places, dtype=np.int64).tolist():
             self.reasons.setdefault(place, reason)
 

@@ -198,7 +198,7 @@ class KMeans(Question):
         return Found(answered, rejected, domain, unit, details=details, warnings=told)
 
     def per_person(self) -> PerPerson:
-        """As many records as the dependence counts."""
+        """The bound for one person: as many records as the dependence counts."""
         return self.counted_per_person(self.dependence.most)
 
     def _drowned(self, answered: Answered, lost: Sequence[int]) -> str:
@@ -256,7 +256,7 @@ def _start_of(given: Any, columns: Sequence[str], option: str) -> list[list[floa
 def _round(
     steps: IntArray, centres: FloatArray, changes: tuple[Fraction, Fraction], epsilon: Fraction, bits: Bits
 ) -> tuple[FloatArray, IntArray, list[NoisyCounts]]:
-    """One iteration in steps from the middle: where records are nearest to, noisy counts and sums, new centroids.
+    """One iteration in steps from the middle: nearest centroids of records, noisy counts and sums, new centroids.
 
     ``changes``: the moves of the counts and of the sums by one record.
     """

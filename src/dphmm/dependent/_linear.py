@@ -62,7 +62,7 @@ _HUGE = 1e150
 
 
 class PublishedWeights(NamedTuple):
-    """``weights`` (d,), the intercept last where there is one; the two ``classes``; and what the fit cost."""
+    """``weights`` (d,), the intercept last where there is one; the two ``classes``; and the loss of the fit."""
 
     weights: FloatArray
     classes: Any
@@ -113,7 +113,7 @@ def _in_the_units_of(weights: FloatArray, norm: float, intercept: bool) -> Float
 
 
 def lattice_sensitivity(n: int, d: int, strength: float, off: float) -> tuple[float, int]:
-    """The pitch, and by how many steps (L1) two neighbours' rounded weights differ at most."""
+    """The pitch, and the largest difference (L1, in steps) of two neighbours' rounded weights."""
     moved = 2.0 / (n * strength) + 2.0 * off
     pitch = 2.0 ** math.floor(math.log2(moved / (64.0 * math.sqrt(d))))
     return pitch, math.ceil(math.sqrt(d) * moved / pitch * (1 + 1e-12)) + d
@@ -380,7 +380,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return rows, labels
 
     def _check_said(self) -> None:
-        """Nothing that decides what is promised is taken for granted."""
+        """Check that every option that decides the promise was given."""
         wanted = {
             "epsilon": "the promise of a fit",
             "dependence": 'a model, "independent" or ("group", size)',

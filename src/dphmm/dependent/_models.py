@@ -143,7 +143,7 @@ class Star(Tree):
 
 
 def _upward(down: FloatArray, before: FloatArray, here: BoolArray, possible: BoolArray, depth: int) -> Kernel:
-    """From a child to its parent, whose law is ``before`` and whose possible values are ``here``."""
+    """The kernel from a child to its parent, whose law is ``before`` and whose possible values are ``here``."""
     after = before @ down
     together = before[:, None] * down
     if too_rare(together, down, here, after[possible]):

@@ -67,7 +67,7 @@ def register(*kinds: type[Question]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """The published table and what it cost."""
+    """The published table and its loss."""
 
     table: pd.DataFrame
     event: DependentEvent
@@ -75,7 +75,7 @@ class Answered:
 
 @dataclass(frozen=True, eq=False)
 class QueryResult:
-    """The answer to a question about a table, and what is promised of it. All of it is public but ``rejected``.
+    """The answer to a question about a table, and its promise. All of it is public but ``rejected``.
 
     ``table``: the published numbers. ``epsilon``: the promise, None where nothing is promised. ``statement``: the
     privacy statement, ready for JSON. ``event``: for accounting. ``details``: other facts that can be read off the
@@ -175,7 +175,7 @@ class Question(ABC):
 
     @abstractmethod
     def check(self, dependence: Any) -> None:
-        """Check the public options and set ``dependence``. Raises InvalidInput for what cannot be asked."""
+        """Check the public options and set ``dependence``. Raises InvalidInput for options that cannot be asked."""
 
     @abstractmethod
     def find(self, bits: Bits | None) -> Found:
@@ -200,14 +200,14 @@ class Question(ABC):
         return bool(self.given.get(RELATION.name) == "add-remove")
 
     def check_neighbours(self, why_not: str | None = None) -> None:
-        """Refuse a relation that is none, and with a reason ``why_not`` add-remove."""
+        """Refuse an invalid relation, and, with a reason ``why_not``, add-remove."""
         option = self.called(RELATION.name)
         one_of(self.given[RELATION.name], NEIGHBOURS, option)
         if why_not is not None and self.there_or_not:
             raise InvalidInput(option, "add-remove", f"replace: {why_not}")
 
     def counted_per_person(self, most: int | None) -> PerPerson:
-        """At most ``most`` records, each there or not: it loses epsilon, or half of what a replaced one does."""
+        """The bound for one person: ``most`` records, each there or not; share 1, or 1/2 if the event replaces one."""
         return PerPerson("add-remove", most, Fraction(1) if self.there_or_not else Fraction(1, 2))
 
     def per_person(self) -> PerPerson:
@@ -280,7 +280,7 @@ class Question(ABC):
         answered: Callable[[], QueryResult],
         listed: Callable[[Rejected], None] | None = None,
     ) -> QueryResult:
-        """The answer that a ledger has, or what ``answered`` draws in the transaction that stores it."""
+        """The answer that a ledger has, or the one that ``answered`` draws in the transaction that stores it."""
         made: list[QueryResult] = []
 
         def make(admit: Admit) -> bytes:
@@ -369,7 +369,7 @@ class Question(ABC):
         return QueryResult(table, promised, document(statement), event, details, model, whom, found.rejected, told)
 
     def _whom(self, model: MarkovModel) -> Whom:
-        """On whom the model of the chain, or of the states, was fitted.
+        """The people on whom the model of the chain, or of the states, was fitted.
 
         As the data owner says, or on this very file. Which states a model has can show what one person did, as its
         moves can.
@@ -437,14 +437,14 @@ class CountedQuestion(Question):
         """The counts with noise."""
 
     def find(self, bits: Bits | None) -> Found:
-        """Count, and draw the noise; what is public is checked first."""
+        """Count, and draw the noise; public options are checked first."""
         _ = self.budget
         return self.drawn(self.counted(), bits)
 
     def answer_counts(
         self, count: Callable[[], ExactCounts], ledger: Ledger, event_id: str, bits: Bits | None = None
     ) -> QueryResult:
-        """As `answer` with a ledger, of counts that are taken elsewhere, outside of any transaction.
+        """The answer as by `answer` with a ledger, from counts that are taken elsewhere, outside of any transaction.
 
         A stored id is given back, and a cap refuses, before ``count`` is called. Where somebody else has stored the
         id meanwhile, nothing is drawn. The noise is drawn in the transaction that stores the answer.
@@ -509,7 +509,7 @@ def query(
     event_id: str | None = None,
     **options: Any,
 ) -> QueryResult:
-    """The answer to a question about a table as it is, with its privacy statement: what the command dphmm query gives.
+    """The answer to a question about a table as it is, with its privacy statement, as the command dphmm query gives it.
 
     ``question``: "histogram", "flows", "kmeans", "degree" or "svm". ``data``: a path (Parquet, CSV, edges also as
     text), or a pandas, polars or Arrow frame, which stays as it is. ``dependence``: "independent", "group", "group:K",

@@ -42,7 +42,7 @@ MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """One row for each record: whose, when (from 0, below ``n_times``), and the state."""
+    """One row for each record: the person, the time (from 0, below ``n_times``), and the state."""
 
     user: IntArray
     time: IntArray
@@ -52,7 +52,7 @@ class Records:
 
     @classmethod
     def of(cls, table: Any, n_states: int, n_times: int | None = None, most: int | None = None) -> Records:
-        """From a DataFrame with columns user, t, state; or states (T,) of one person, or (U, T), −1 for none.
+        """The records of a DataFrame with columns user, t, state; or of states (T,) of one person, or (U, T), −1: none.
 
         ``n_times``: the public number of times, records at others are left out; without it that of the table.
         ``most``: only so many records of each person count, the first ones in time.
@@ -164,7 +164,7 @@ class Clock:
         return self.first // (self.seconds * MICROSECONDS)
 
     def check(self, roles: Roles) -> None:
-        """InvalidInput where the columns that there are cannot say the steps."""
+        """Raises InvalidInput if the columns cannot give the steps."""
         if roles.step is not None:
             return
         if self.seconds is None and self.first is not None:
@@ -262,7 +262,7 @@ def _order(column: Any, field: str, timezone: str | None) -> tuple[IntArray, dic
 
 
 def _states(rows: PrivateRows, roles: Roles, kept: IntArray, space: StateSpace) -> tuple[IntArray, BoolArray]:
-    """The state (n,) that each of the ``kept`` rows counts in, and which rows say so themselves."""
+    """The state (n,) that each of the ``kept`` rows counts in, and True where the row itself gives it."""
     found = np.full(len(kept), -1, dtype=np.int64)
     if by_place(roles, space):
         assert isinstance(space, MapSpace) and roles.lat is not None and roles.lon is not None

@@ -203,7 +203,7 @@ class AttackReport:
 
     @property
     def _outside_lines(self) -> list[str]:
-        """The rows that the lines above are not about, and how far off adversaries are there."""
+        """The rows that the lines above are not about, and the errors of adversaries there."""
         said = [f"  {self.outside} of {self.rows} rows ({100 * self.share_outside:.1f} %) are in no state of the model"]
         if self.outside:
             said[0] += ", and in none of the figures above"
@@ -256,7 +256,7 @@ def attack(
     believe: MarkovModel | None = None,
     **choices: Unpack[PlanChoices],
 ) -> AttackReport:
-    """Attack a finished release and measure what the adversaries know.
+    """Attack a finished release and measure the beliefs of the adversaries.
 
     Parameters
     ----------
@@ -397,7 +397,7 @@ class Measured:
         }
 
     def per_step(self) -> dict[str, Any]:
-        """The mean of each measure at each step: ``t``, how many answers, and the measures."""
+        """The mean of each measure at each step: ``t``, the number of answers, and the measures."""
         steps, at, counts = np.unique(self.t, return_inverse=True, return_counts=True)
         table: dict[str, Any] = {"t": steps, "answers": counts}
         for name in MEASURES:

@@ -157,7 +157,7 @@ def _check_times(file: ReleasedFile, rows: _Rows, at: IntArray) -> None:
 
 
 def _check_numbers(file: ReleasedFile, rows: _Rows) -> None:
-    """Without times a row too many would shift all that follow: a subject's numbers are those of the release."""
+    """Check that a subject's numbers are the release's: without times a row too many would shift all later ones."""
     if file.times is not None:
         return
     first: dict[str, int] = {}

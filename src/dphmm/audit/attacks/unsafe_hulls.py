@@ -117,10 +117,10 @@ class LocalHulls:
 
 
 class Exposed(NamedTuple):
-    """A state that nothing hides, what it loses, and how well an adversary guesses it.
+    """A state that nothing hides, its loss, and the success of an adversary in guessing it.
 
-    ``loss`` is the least that it loses against any other, ``nearest``; ``guesses``: how an adversary fares who sees one
-    answer.
+    ``loss`` is the least loss against any other state, ``nearest``; ``guesses``: the success of an adversary who
+    sees one answer.
     """
 
     state: int
