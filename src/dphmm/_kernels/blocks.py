@@ -74,7 +74,8 @@ class Grid(NamedTuple):
 
 
 class PlannedRows(NamedTuple):
-    """Plans of rows: the plan set and the surrogates (n, N), the lowest plan state, how many facets (0: undecided).
+    """Plans of rows: the plan set and the surrogates (n, N), the lowest plan state, the number of facets (0:
+    undecided).
 
     ``facets`` (n, 3F): the normals of the hull, then its offsets; ``vertices`` (n, 2F, 2). ``norm`` (n, 2): the largest
     norm between two plan states, as a ratio.
@@ -174,7 +175,7 @@ def constrain_rows(
 
 @kernel
 def constrain_row(prior: FloatArray, support: BoolArray, share: MassShare, plan: BoolArray) -> bool:
-    """Fill the δ-set of a row; False where floats cannot tell it."""
+    """Fill the δ-set of a row; False where floats cannot decide it."""
     total, possible = total_mass(prior, support)
     if not 0.0 < total < math.inf:
         return False
@@ -319,7 +320,7 @@ def better_law(
 
 @kernel
 def short_width(above: int, below: int, bits: int) -> tuple[int, int]:
-    """A width above / below, rounded up to ``bits`` binary digits, and how many of them come after the point."""
+    """A width above / below, rounded up to ``bits`` binary digits, and the number of digits after the point."""
     divisor = math.gcd(above, below)
     above, below = above // divisor, below // divisor
     shift = max(0, bits - digits_of(above) + digits_of(below))

@@ -133,7 +133,7 @@ class KernelCache:
         return CompileResult._rebuild(target, *reduced) if described == wanted else None  # type: ignore[no-untyped-call]
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep what was compiled; where that cannot be, it lives as long as the process."""
+        """Keep the compiled code in the folder; if that fails, it lives as long as the process."""
         if compiled.library.has_dynamic_globals:
             return
         described = self._described(signature, compiled.codegen)
@@ -149,12 +149,12 @@ class KernelCache:
             process.unkept(folder(), error)
 
     def flush(self) -> None:
-        """Forget what was compiled of this kernel."""
+        """Forget the compiled code of this kernel."""
         for file in self.kept():
             file.unlink(missing_ok=True)
 
     def _described(self, signature: Any, codegen: Any) -> str:
-        """All that machine code depends on beside the sources: compiler, Python, processor, types."""
+        """The dependencies of machine code beside the sources: compiler, Python, processor, types."""
         versions = numba.__version__, llvmlite.__version__, sys.implementation.cache_tag
         return repr((versions, self._options, codegen.magic_tuple(), [_spelled(of) for of in signature]))
 
@@ -163,7 +163,7 @@ class KernelCache:
 
 
 def _spelled(of: Any) -> str:
-    """A type; Numba's name of a named tuple does not tell the fields, nor whose it is."""
+    """The name of a type, with fields and module of a named tuple, which Numba's name leaves out."""
     named, tuples = cast(Any, types.BaseNamedTuple), cast(Any, types.BaseTuple)
     if isinstance(of, named):
         own = f"{of.instance_class.__module__}.{of.instance_class.__qualname__}"
@@ -184,7 +184,7 @@ _OPTIONS: dict[str, Any] = {"nogil": True}
 
 
 class _Announcer(event.Listener):
-    """Numba broadcasts what it compiles, not what it finds on disk."""
+    """A listener to Numba's compilations; code that is found on disk is none."""
 
     def on_start(self, started: event.Event) -> None:
         if process.tell is not None:
@@ -192,7 +192,7 @@ class _Announcer(event.Listener):
             process.tell(isinstance(cache, KernelCache) and writable(cache.cache_path))
 
     def on_end(self, _: event.Event) -> None:
-        """Nothing to say."""
+        """Nothing happens at the end."""
 
 
 class _Calls(event.Listener):

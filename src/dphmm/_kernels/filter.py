@@ -1,4 +1,4 @@
-"""The one filter of a Markov chain: predict, condition, and what later observations say, in floats and in logs.
+"""The one filter of a Markov chain: predict, condition, and the evidence of later observations, in floats and in logs.
 
 A *row* (N,) is a distribution over states, or what observations say of each. In floats it is 0 where a state is
 impossible and nowhere else below TRUSTED; each function says when that no longer holds, and logs take over. In logs
@@ -128,7 +128,7 @@ def only_unreached_are_small(matrix: Predecessors, possible: Any, least: float, 
 
 @kernel
 def predict(matrix: Predecessors, row: FloatArray, support: BoolArray, out: FloatArray, reached: BoolArray) -> bool:
-    """p M of a row and what it reaches; False if a reached sum is too small to trust."""
+    """The product p M of a row and the states that it reaches; False if a reached sum is too small to trust."""
     times_sparse(matrix, row, out)
     add_jump(matrix.share, row, out)
     small = 0
@@ -234,7 +234,7 @@ def times_logs(matrix: Any, weights: FloatArray, gains: FloatArray, logs: FloatA
 
 @kernel
 def predict_logs(matrix: Predecessors, logs: FloatArray) -> FloatArray:
-    """log(p M) (N,) from log p, finite exactly on what the possible states lead to."""
+    """The vector log(p M) (N,) from log p, finite exactly at the states that the possible ones lead to."""
     out = np.empty_like(logs)
     times_logs(matrix, matrix.share[:0], matrix.share, logs, out)
     return out
@@ -257,7 +257,7 @@ def _log_sum(matrix: Any, logs: FloatArray, j: int) -> float:
 
 @kernel
 def scale_logs(row: FloatArray) -> float:
-    """Scale a row in logs to sum 1, in place; the log of what its sum was."""
+    """Scale a row in logs to sum 1, in place; returns the log of its former sum."""
     top, whole = -math.inf, 0.0
     for s in range(len(row)):
         top = max(top, row[s])
@@ -376,7 +376,7 @@ def raise_to_ratio(row: FloatArray, centre: float, inverse: float, shift: float,
 
 @kernel
 def norm_profile(kind: int, rate: float, table: FloatArray, out: FloatArray) -> None:
-    """Turn norms (n,) into what a law of this kind has there."""
+    """Turn norms (n,) into the values that a law of this kind has there."""
     if kind == TABLE:
         last = len(table) - 1
         for s in range(len(out)):
@@ -425,7 +425,7 @@ def facets_of(law: FloatLaw) -> tuple[Facets, float, float]:
 
 @kernel
 def as_released(values: FloatArray, plan_states: IntArray, surrogate: IntArray) -> FloatArray:
-    """For each state (N,) the value (P,) of the plan state that it is released as."""
+    """The value (N,) of each state: that of the plan state (P,) which it is released as."""
     n = len(surrogate)
     of_state, released = np.empty(n), np.empty(n)
     for k in range(len(plan_states)):

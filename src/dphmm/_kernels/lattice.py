@@ -36,7 +36,7 @@ _MARGIN = 2.0**-44
 
 @kernel
 def scaled_word(word: np.uint64, n: np.uint64) -> tuple[np.uint64, bool]:
-    """(floor(word·n / 2**64), whether every real number with these first 64 digits gives the same)."""
+    """The pair of floor(word·n / 2**64), and True if every real number with these first 64 digits gives the same."""
     w0, w1 = word & _LOW_HALF, word >> _HALF
     n0, n1 = n & _LOW_HALF, n >> _HALF
     lowest = w0 * n0
@@ -298,7 +298,7 @@ _ROOM = 2.0**60
 def dilations(
     half_widths: IntArray, rows: IntArray, offsets: IntArray, pitch: FloatArray, radius: int, most: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Fractions g (b,) of N on lattice points; and (radius, b) how many points have N <= j + g, and their sum of |x|².
+    """Fractions g (b,) of N on lattice points; the number (radius, b) of points with N <= j + g, and their sum of |x|².
 
     ``rows`` (m + d, k) are the normals and the embedding; x has answer units, ``pitch`` (d,) for a step. No fraction
     where the points are more than ``most`` (see norm_parts), or products beyond 64 bits.

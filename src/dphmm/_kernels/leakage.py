@@ -62,7 +62,7 @@ def increase(d: NDArray[np.float64], more: NDArray[np.float64], alpha: float) ->
 
 @kernel
 def moved_by(error: float, alpha: float) -> float:
-    """By how much L(alpha) moves at most when all entries move by a relative ``error``."""
+    """The largest change of L(alpha) when all entries move by a relative ``error``."""
     return 2.0 * error * (math.expm1(alpha) if alpha < 0.69 else 1.0)
 
 
@@ -244,7 +244,7 @@ _MOST_DRIFT = 2.0**10
 def movements(
     laws: NDArray[np.float64], possible: NDArray[np.bool_], least: NDArray[np.float64], rare: float
 ) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-    """The kinds (T - 1,) of the reversed kernels, and by how much log overlaps fall at most since the one before.
+    """The kinds (T - 1,) of the reversed kernels, and the largest fall of log overlaps since the one before.
 
     ``laws`` (T, n), their ``possible`` values, and the ``least`` chance (n,) above 0 that a value is left by. Where a
     chance of two tuples together is below ``rare``, all may be lost. A fall is infinite where values come or go.

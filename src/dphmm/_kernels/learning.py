@@ -160,7 +160,7 @@ def foreseen(
     totals: FloatArray,
     expected: FloatArray,
 ) -> None:
-    """Add to ``expected`` (K, c) how many of the moves from each state, ``totals`` (K, N), are expected of each kind.
+    """Add to ``expected`` (K, c) the expected number of each kind, of the moves from each state, ``totals`` (K, N).
 
     Stored moves (m,) of state i begin at ``starts[i]``; ``starts[N]`` is m. A move has the public probability times
     ``factors`` (K, c) of its ``kind`` times ``others`` (K, d) of its ``other`` kind, divided by the sum of its row.

@@ -204,7 +204,7 @@ def nearest_sweep(queries: IntArray, points: IntArray, states: IntArray, weights
 def nearest_within(
     points: IntArray, weights: IntArray, targets: IntArray, among: IntArray, rows: IntArray, limits: IntArray
 ) -> IntArray:
-    """For each target the nearest other state of ``among`` whose difference v has |rows·v| <= limits, -1 if none has.
+    """The nearest other state to each target, of ``among``, whose difference v has |rows·v| <= limits, -1 if none has.
 
     ``among`` is ascending: equal distances go to the lowest number. Sums and squared distances must fit int64.
     """
@@ -235,7 +235,7 @@ def nearest_within(
 
 @kernel
 def nearest_rows(states: IntArray) -> tuple[IntArray, IntArray]:
-    """For each place of a box (height, width) the row of the nearest state in its column, and the columns with any.
+    """The row of the nearest state in the column of each place of a box (height, width), and the columns with any.
 
     ``states`` has states in their places, -1 elsewhere. Of two rows as near the one with the lower state counts; where
     a column has no state its rows mean nothing.
@@ -267,7 +267,7 @@ def nearest_rows(states: IntArray) -> tuple[IntArray, IntArray]:
 def nearest_in_columns(
     places: IntArray, whole: bool, plan_states: IntArray, wx: int, wy: int, width: int, height: int
 ) -> IntArray:
-    """As nearest_sweep in a box of width x height lattice points, for every state.
+    """The nearest states as by nearest_sweep, in a box of width x height lattice points, for every state.
 
     ``places``: y * width + x of each state, x and y from 0; ``whole``: the states are all places in turn.
 
@@ -485,7 +485,7 @@ def rectangles(runs: IntArray) -> IntArray:
 def count_in_runs(
     points: IntArray, wanted: IntArray, among: IntArray, left: int, bottom: int, width: int, runs: IntArray
 ) -> IntArray:
-    """For each of the points (n, 2) numbered ``wanted`` how many of those numbered ``among`` lie in the body around it.
+    """The number of points (n, 2) numbered ``among`` in the body around each of those numbered ``wanted``.
 
     They are all in the box of ``width`` columns from x = left, and of as many rows from y = bottom as ``runs`` has:
     those of the body in it, and in the rows below by symmetry.

@@ -184,7 +184,7 @@ def join_cells(
 
 @kernel
 def planned(support: BoolArray, plan: BoolArray) -> tuple[IntArray, bool, int]:
-    """The numbers of the plan states, whether other states are possible, and the first impossible plan state or -1."""
+    """The numbers of the plan states, True if other states are possible, and the first impossible plan state or -1."""
     states = np.empty(plan.size, np.int64)
     count = 0
     others = False
@@ -381,7 +381,7 @@ def capped_degrees(first: IntArray, second: IntArray, order: IntArray, cap: int,
 
 @kernel
 def total_mass(masses: FloatArray, within: BoolArray) -> tuple[float, int]:
-    """The sum of the masses (N,) of the states ``within``, NaN where one is negative, and how many states they are."""
+    """The sum of the masses (N,) of the states ``within``, NaN where one is negative, and the states' number."""
     total = 0.0
     count = 0
     for state in range(masses.size):
@@ -411,7 +411,7 @@ MOST_PIVOTS = 48
 
 @kernel
 def holding(masses: FloatArray, enough: float, drift: float) -> tuple[float, int]:
-    """The least of the fewest masses (n,) that hold ``enough`` together, and how many they are. Reorders the masses.
+    """The least of the fewest masses (n,) that hold ``enough`` together, and their number. Reorders the masses.
 
     (0.0, 0) where a sum that decides comes as near to it as ``drift``, all of them do not hold it, or pivots were bad:
     they are then to be sorted.
@@ -571,7 +571,7 @@ def segments(
 
 @kernel
 def rising(x: IntArray, y: IntArray) -> IntArray:
-    """For each point the last of those after it up to which x stays the same and y does not fall."""
+    """The last point after each one up to which x stays the same and y does not fall."""
     end = np.arange(x.size)
     for k in range(x.size - 2, -1, -1):
         if x[k + 1] == x[k] and y[k + 1] >= y[k]:

@@ -69,7 +69,7 @@ def by_way_of(
     second: NDArray[np.int64],
     otherwise: float,
 ) -> NDArray[np.float64]:
-    """For pairs (first[p], second[p]) the least known[i, m] + known[m, j], m near i; at most ``otherwise``."""
+    """The least known[i, m] + known[m, j], m near i, for pairs (first[p], second[p]); at most ``otherwise``."""
     bounds = np.full(len(first), otherwise)
     for p in range(len(first)):
         i, j = first[p], second[p]
@@ -238,7 +238,7 @@ def gather(
 
 @kernel
 def shorten(limits: NDArray[np.float64]) -> None:
-    """Every limit becomes that of the shortest way round, which x obeys all the same."""
+    """Lower every limit to that of the shortest way round, which x obeys all the same."""
     n = len(limits)
     for by in range(n):
         for k in range(n):

@@ -22,7 +22,7 @@ _refused: set[Path] = set()
 
 
 def unkept(folder: Path, error: OSError) -> None:
-    """Say, once for a folder, that what was compiled cannot be written to it."""
+    """Warn, once for a folder, that compiled code cannot be written to it."""
     if folder in _refused:
         return
     _refused.add(folder)

@@ -44,7 +44,7 @@ class Chain(NamedTuple):
 
 
 class Stops(NamedTuple):
-    """T stops, before each of which lie ``moves`` (T,) moves, the same for all.
+    """The T stops; ``moves`` (T,) lie before each of them, the same for all.
 
     Somebody has observed there what ``table`` (V, N) has the likelihoods of, at most 1, in row ``which`` (T, n); the
     last row, of ones, is that of nothing.
@@ -169,7 +169,7 @@ def forward(
 
 @kernel
 def describe(at: FloatArray, points: FloatArray, said: Said, t: int) -> None:
-    """Fill in what is said of the columns of ``at`` (N, n), whose states have points (N, d)."""
+    """Fill in the summary of the columns of ``at`` (N, n), whose states have points (N, d)."""
     total, top, mean, state = said.totals[t], said.tops[t], said.means[t], said.states[t]
     total[:], top[:], mean[:], state[:] = 0.0, 0.0, 0.0, 0
     for s in range(len(at)):

@@ -136,7 +136,7 @@ class CliqueGraph(PolicyGraph):
 
 @registered
 class Complete(CliqueGraph):
-    """Every two states are neighbours: one clique."""
+    """The policy in which every two states are neighbours: one clique."""
 
     kind: ClassVar[str] = "complete"
 

@@ -214,7 +214,7 @@ def _line_ends(points: IntArray, axis: int) -> IntArray:
 
 
 def _without_interior(points: IntArray) -> IntArray:
-    """Without the points well inside Qhull's hull, which is never larger than the true one."""
+    """The points without those well inside Qhull's hull, which is never larger than the true one."""
     from scipy.spatial import ConvexHull, QhullError
 
     centred = (points - points.min(axis=0)).astype(np.float64)

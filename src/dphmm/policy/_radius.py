@@ -57,7 +57,7 @@ _LARGEST_TRANSFORM = 2**25
 
 @dataclass(frozen=True)
 class _Possible:
-    """Per cell, whether it holds a possible state, and the least and largest surrogates of those it holds."""
+    """The possible states of each cell: True if it holds any, and their least and largest surrogates."""
 
     active: BoolArray
     least: IntArray
@@ -607,7 +607,7 @@ _CANDIDATES_AT_ONCE = 2**20
 
 @registered
 class Knn(Listed):
-    """Every state and its k nearest others: k, and a hash of the answers."""
+    """The policy of every state and its k nearest others: k, and a hash of the answers."""
 
     kind: ClassVar[str] = "knn"
 

@@ -186,7 +186,7 @@ class DeltaSet:
 
 
 def parse_constraint(value: object) -> Support | DeltaSet:
-    """``"support"``, ``"delta=0.01"``, a Support or a DeltaSet, as what it means. Raises InvalidInput otherwise."""
+    """The constraint that ``"support"``, ``"delta=0.01"``, a Support or a DeltaSet means; else InvalidInput."""
     if isinstance(value, (Support, DeltaSet)):
         return value
     if isinstance(value, str):
@@ -225,7 +225,7 @@ def delta_states(prior: ArrayLike, support: States, delta: Any) -> BoolArray:
 def _threshold(
     probability: FloatArray, within: BoolArray, total: float, possible: int, delta: Fraction
 ) -> tuple[float, int]:
-    """The smallest probability of the δ-set and how many states it has."""
+    """The smallest probability of the δ-set and its number of states."""
     share = (delta.denominator - delta.numerator) / delta.denominator
     enough = (share - MASS_TOLERANCE) * total
     # Masses below the average of δ add up to less than δ: the set is among the others.
@@ -286,7 +286,7 @@ class Surrogates:
         return cls(lattice - low, LatticeDistance.of(pitch), tuple(int(s) + 1 for s in high - low))
 
     def nearest(self, plan_states: IntArray) -> IntArray:
-        """For each state (N,) the plan state nearest to it in answer units; itself if planned.
+        """The plan state nearest to each state (N,) in answer units; itself if planned.
 
         Ties go to the lowest number.
         """
@@ -296,7 +296,7 @@ class Surrogates:
 
     @cached_property
     def places(self) -> tuple[IntArray, bool] | None:
-        """Each state's place (N,) in the box around planar answers, and whether that is its number.
+        """Each state's place (N,) in the box around planar answers, and True if that is its number.
 
         None where a table of the box is large, or 64 bits may not hold its distances.
         """
@@ -363,7 +363,7 @@ def _closest(
     contenders: BoolArray,
     metric: LatticeDistance,
 ) -> IntArray:
-    """For each query the contender of least exact distance, then of least state number."""
+    """The contender of least exact distance for each query, then of least state number."""
     steps = points[near] - queries[:, None]
     square = metric.squares(steps)
     least = np.where(contenders, square, metric.squared(np.abs(steps).max(axis=(0, 1), initial=0))).min(axis=1)

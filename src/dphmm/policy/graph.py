@@ -117,7 +117,7 @@ class PolicyGraph(ABC):
         return symmetric(self._spanning(points, self._constraint(constraint)))
 
     def hull_candidates(self, lattice: IntArray, constraint: Within = None) -> IntArray | None:
-        """As ``spanning_differences``, one of each ± pair, where one pass over the edges finds them; None elsewhere.
+        """The ``spanning_differences``, one of each ± pair, if one pass over the edges finds them; else None.
 
         Whoever wants the whole hull is served faster by them than by many calls of ``extreme_difference``.
         """
@@ -167,7 +167,7 @@ class PolicyGraph(ABC):
 
     @abstractmethod
     def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:
-        """As spanning_differences, in any signs and with repetitions."""
+        """The spanning_differences, in any signs and with repetitions."""
 
     def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
         return None
@@ -227,7 +227,7 @@ def projected(direction: NDArray[Any], lattice: IntArray) -> NDArray[Any]:
 
 
 def read_only(array: NDArray[Any]) -> IntArray:
-    """A 64-bit array that cannot be written through what is returned."""
+    """A 64-bit array that cannot be written through the returned one."""
     view = np.ascontiguousarray(array, dtype=np.int64).view()
     view.flags.writeable = False
     return view

@@ -251,7 +251,7 @@ def _check_public(frame: Any, model: Any, policy: Any, space: Any, model_people:
 
 
 def _table(into: ReleaseTable | PathLike) -> ReleaseTable:
-    """The release table, a new one where there is none. Raises InvalidInput for what is no place for a folder."""
+    """The release table, a new one where there is none. Raises InvalidInput for a place where no folder can be."""
     if isinstance(into, ReleaseTable):
         return into
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", str(into)):
@@ -405,7 +405,7 @@ def _require_one_context(turn: Turn, outcomes: Sequence[Outcome]) -> None:
 
 
 def _require_no_refusal(outcomes: Sequence[Outcome]) -> None:
-    """Raises what refuses the job: rows that cannot be read, or a bucket that was refused where no row was drawn."""
+    """Raise the refusal of the job: rows that cannot be read, or a bucket that was refused where no row was drawn."""
     unreadable = _total(outcome.unreadable for outcome in outcomes)
     if unreadable:
         reasons = ", ".join(f"{rows} {explained(reason)}" for reason, rows in sorted(unreadable.items()))

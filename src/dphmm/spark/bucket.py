@@ -131,7 +131,7 @@ class BucketJob:
         return self._draw(batch, bucket, tag, visits)
 
     def _rows(self, rows: pa.Table) -> tuple[VisitTable, dict[str, int]]:
-        """The rows to answer, and how many cannot be read, by reason."""
+        """The rows to answer, and the number that cannot be read, by reason."""
         batch = self.batch
         setting, answer = batch.setting, batch.answer
         loaded = load_visits(
@@ -151,7 +151,7 @@ class BucketJob:
                 yield stored.query, file.read(columns=names)
 
     def _tagged(self, key: JobKey, bucket: int, visits: VisitTable, ledger: MemoryLedger) -> tuple[str, Batch]:
-        """Check all that can be refused ahead; then say under which context is drawn: its tag, and the batch."""
+        """Check all that can be refused ahead; returns the tag of the context of the draws, and the batch."""
         context = encoded(
             self.job,
             *(part for pair in sorted(self.versions.items()) for part in pair),

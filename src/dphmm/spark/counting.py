@@ -237,7 +237,7 @@ class Roles:
 
     @classmethod
     def of(cls, frame: Any, space: StateSpace, given: Mapping[str, str] | None) -> Roles:
-        """From the frame's columns and their types. Raises InvalidInput for those that cannot say what is needed."""
+        """The roles of the frame's columns, from their types. Raises InvalidInput for a missing or unfit one."""
         types = types_of(frame)
         named = named_columns(types, given, _ROLES)
 

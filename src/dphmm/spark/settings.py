@@ -11,7 +11,7 @@ from dphmm.errors import InvalidInput
 
 
 class _Wanted(NamedTuple):
-    """A setting, what it must be, what it is where nothing is set, and what goes wrong otherwise."""
+    """A setting, its required value, its default, and the harm of other values."""
 
     name: str
     value: str

@@ -105,7 +105,7 @@ def without_values(error: Exception) -> RuntimeError:
 
 
 def hash_of_key(key: bytes) -> int:
-    """64 bits that follow from the key of a person: in which bucket its rows are."""
+    """The 64-bit hash of a person's key, which decides the bucket of its rows."""
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little", signed=True)
 
 
@@ -219,7 +219,7 @@ class ByPlace:
 
 @dataclass(frozen=True)
 class ByNearestPlace:
-    """Numbers of states from places: of one outside all states the nearest, none of what is no place."""
+    """Numbers of states from places: the nearest for one outside all states, none for an invalid place."""
 
     space: Any
 
@@ -247,7 +247,7 @@ class CountOwners(ABC):
 
     @property
     def parts(self) -> Parts:
-        """In which parts its totals come back: public."""
+        """The parts in which its totals come back: public."""
         return Parts(self.counter().n_keys)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -304,7 +304,7 @@ class CountRows(CountOwners):
     seconds: int | None = None
 
     def counter(self) -> RowCounter:
-        """One of transitions."""
+        """A counter of transitions."""
         return RowCounter(self.n_states, self.caps, self.shortest, self.slots, self.seconds)
 
 
@@ -323,7 +323,7 @@ class CountRecords(CountOwners):
     by_step: bool
 
     def counter(self) -> RecordCounter:
-        """One of records."""
+        """A counter of records."""
         return RecordCounter(self.spans, self.n_states, self.n_times, self.first, self.most, self.other)
 
     def when(self, known: pa.RecordBatch) -> tuple[IntArray, IntArray, IntArray | None]:
@@ -630,7 +630,7 @@ def _edges(batch: pa.RecordBatch, people: int | Members) -> IntArray:
 
 @dataclass(frozen=True)
 class OrderEdges:
-    """The different edges of each bucket, in the order in which one process takes them.
+    """The different edges of each bucket, in the order of one process.
 
     Edges of a bucket are given in as many rows as they came in, each as long as it was: where an edge stands twice, -1
     takes the place of one of them. It holds the different edges of one bucket.
@@ -668,7 +668,7 @@ class DifferentEdges:
             self._fold()
 
     def in_order(self) -> IntArray:
-        """All of them (k,) by `mixed`, and of equal ones as they increase."""
+        """All edges (k,) by `mixed`; equal ones as they increase."""
         self._fold()
         found: IntArray = self._known[np.argsort(_places(self._known), kind="stable")]
         return found
@@ -720,7 +720,7 @@ def _increase(edges: IntArray) -> bool:
 
 
 def _edges_by_bucket(batch: pa.RecordBatch) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Each bucket of a batch, its edges (m,), and how many of them each of its rows has."""
+    """Each bucket of a batch, its edges (m,), and the number of edges of each of its rows."""
     import pyarrow.compute as pc
 
     if len(batch) == 0:
@@ -787,7 +787,7 @@ class Parts:
             yield self.row(part, keys[own] - part * self.size, totals[own], again)
 
     def row(self, part: int, keys: IntArray, totals: IntArray, again: bool) -> pa.RecordBatch:
-        """One row, of keys that are counted from the first one of the part."""
+        """One row of the column; its keys are counted from the first one of the part."""
         import pyarrow as pa
 
         if self.dense:

@@ -150,7 +150,7 @@ class Grid(MapSpace):
         return max(0.0, (360.0 - self._width) * self.projection.metres_east)
 
     def on_the_ground(self, metres: float) -> float:
-        """As `MapSpace.on_the_ground`: by how much the map's metres, true at its middle, are shorter elsewhere."""
+        """The distance of `MapSpace.on_the_ground`: the map's metres, true at its middle, are shorter elsewhere."""
         # No way of this length leaves the box by more degrees.
         beyond = metres / _LEAST_METRES_OF_A_DEGREE
         south, north = self.south - beyond, self.north + beyond

@@ -256,7 +256,7 @@ def _fewest_steps(offsets: FloatArray, gap: float) -> int | None:
 
 
 def _serving(candidates: FloatArray, offsets: FloatArray, span: float, allowed: float) -> FloatArray:
-    """Those m whose pitch serves every offset; most fall at the first few: small blocks."""
+    """The values m whose pitch serves every offset; most fall at the first few: small blocks."""
     start = 0
     while start < len(offsets) and len(candidates):
         part = offsets[start : start + max(1, min(256, (1 << 20) // len(candidates)))]
@@ -332,7 +332,7 @@ def _numbers(merges: ArrayLike) -> IntArray:
 
 
 def nearest_among(lattice: IntArray, frame: Lattice, states: IntArray, others: IntArray) -> IntArray:
-    """For each of ``states`` the nearest of ``others`` in answer units, decided exactly; ties to the lowest number."""
+    """The nearest of ``others`` to each of ``states`` in answer units, decided exactly; ties to the lowest number."""
     from scipy.spatial import cKDTree
 
     centred = lattice - lattice.min(axis=0)

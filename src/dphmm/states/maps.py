@@ -269,7 +269,7 @@ class MapSpace(StateSpace):
 
 
 def as_places(lat: ArrayLike, lon: ArrayLike) -> tuple[FloatArray, FloatArray, bool]:
-    """Latitudes and longitudes of one shape, at least 1-D, and whether both were scalars."""
+    """Latitudes and longitudes of one shape, at least 1-D, and True if both were scalars."""
     latitudes = _degrees(lat, "lat")
     longitudes = _degrees(lon, "lon")
     scalar = latitudes.ndim == 0 and longitudes.ndim == 0

@@ -226,7 +226,7 @@ class StateSpace:
     _names_follow_lattice: ClassVar[bool] = False
 
     def _share_with(self, part: Self, kept: IntArray) -> None:
-        """Hand what a subclass knows beyond lattice and names to a subset of this space."""
+        """Hand the facts of a subclass beyond lattice and names to a subset of this space."""
 
     def _raw_rows(self, kept: IntArray) -> FloatArray | None:
         return None if self.raw_answers is self.answers else self.raw_answers[kept]

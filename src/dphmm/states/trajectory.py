@@ -175,7 +175,7 @@ class Trajectories:
         return self.take(np.lexsort((*keys, self.user))), counts
 
     def drop_duplicates(self) -> tuple[Self, Counts]:
-        """Without rows that repeat an earlier row in every column."""
+        """The trajectories without rows that repeat an earlier row in every column."""
         keep = first_of_each([_as_key(getattr(self, name)) for name in self.columns])
         return self._keep(keep, "duplicate")
 
@@ -214,7 +214,8 @@ class Trajectories:
         return replace(ordered, step=bins)._keep(kept, "same_step")
 
     def drop_faster_than(self, metres_per_second: object) -> tuple[Self, Counts]:
-        """Without points that their user could not reach from the last kept point at this speed; sorted.
+        """The trajectories without points that their user could not reach from the last kept point at this speed;
+        sorted.
 
         Great-circle distances. A point at the time of the last one and elsewhere is dropped. For fitting
         only: what is released must not depend on where somebody seems to have been. Raises InvalidInput
@@ -259,13 +260,13 @@ class Trajectories:
         return (self.take(keep) if dropped else self), Counts({reason: dropped})
 
     def times_for(self, what: str) -> IntArray:
-        """The times (n,), or InvalidInput saying what needs them."""
+        """The times (n,); without any, raises InvalidInput with the operation that needs them."""
         if self.time is None:
             raise InvalidInput("time", "no times", f"a time column, which {what} needs")
         return self.time
 
     def places_for(self, what: str) -> tuple[FloatArray, FloatArray]:
-        """Latitudes and longitudes (n,), or InvalidInput saying what needs them."""
+        """Latitudes and longitudes (n,); without any, raises InvalidInput with the operation that needs them."""
         if self.lat is None or self.lon is None:
             raise InvalidInput("lat, lon", "no places", f"columns lat and lon, which {what} needs")
         return self.lat, self.lon
@@ -463,7 +464,7 @@ def visits(trajectories: Trajectories, answer: str = "last") -> tuple[list[Visit
 def _step_order(
     trajectories: Trajectories, answer: str, times: IntArray | None = None
 ) -> tuple[IntArray, IntArray, int]:
-    """Row numbers by user and step, one per step; their steps; and how many rows were left out."""
+    """Row numbers by user and step, one per step; their steps; and the number of rows left out."""
     owner = trajectories.user
     steps = trajectories.steps()
     # Of rows of one step, or of one time in it, one with a place is kept.
@@ -486,7 +487,7 @@ _YEAR = 365 * 86_400 * MICROSECONDS
 
 
 def in_steps(trajectories: Trajectories, step: int | None, answer: str = "last") -> tuple[Trajectories, int]:
-    """The rows by time step of the model, the ``answer`` of each step, and how many rows that left out.
+    """The rows by time step of the model, the ``answer`` of each step, and the number of rows that this left out.
 
     Rows that have a step already stay as they are: `visits` takes one of each.
     """

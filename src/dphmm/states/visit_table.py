@@ -232,7 +232,7 @@ class VisitTable(Sequence[UserRows]):
             raise InvalidInput("table", came.format(*made), came.format(*wanted))
 
     def parts(self) -> Iterator[tuple[int, int]]:
-        """All rows in parts, each its first row and its end, for who looks at all of them."""
+        """All rows in parts, each its first row and its end, for loops over all of them."""
         return ((part.start, part.stop) for part in _parts(self.n_visits))
 
     @cached_property

@@ -145,7 +145,7 @@ class Zones(MapSpace):
         return self._triangles.places(self.projection, states, chance[:, 0], chance[:, 1:])
 
     def places(self, count: int) -> FloatArray:
-        """As many places (N, count, 2) of every zone in metres, even in it.
+        """The same number of places (N, count, 2) in every zone, in metres, evenly spread.
 
         Raises InvalidInput without the shapely package.
         """
