@@ -285,9 +285,9 @@ class Looked(NamedTuple):
 
 
 class Admitted(NamedTuple):
-    """A request that nothing refuses: the entry of its step where that is ``stored``, else the account after it.
+    """An admitted request: the entry of its step if that is ``stored``, else the account after it.
 
-    ``moments`` are those that it adds to what the steps of its subject stand for.
+    ``moments`` are those that it adds to the moments of its subject's steps.
     """
 
     request: Request

@@ -3,7 +3,7 @@
 The sum of epsilons bounds the loss of two neighbouring paths, but not that of two states of one step. The sum of costs
 bounds the loss of any two histories, which is far too much for an edge. `policy_leakage` computes a bound in between:
 c_t(i, j) of the step itself, F_t of later steps, B_t of earlier steps. F and B come from couplings of the states that i
-and j can move to or come from, whose limits are what pairs of these lose. Everything is an upper bound, and not exact.
+and j can move to or come from; the losses of their pairs are the limits. Every figure is an upper bound, and not exact.
 
 `couplable` tells if the sum of epsilons is enough. The two ends of an edge are two mixtures of paths. If the paths of
 one end can be matched with neighbouring paths of the other, the loss of neighbouring paths bounds the loss of the two
@@ -156,7 +156,7 @@ def policy_leakage(
         anything with ``loss_between(i, j)``, or None where nothing is released.
     edges : (m, 2) states, or a policy. For a model with secrets, edges, plans and losses are about secrets.
     most_couplings : from so many on, pairs that only later moves need are bounded by way of nearer ones.
-    progress : told how many of the steps, which are gone through in both directions, are done, and how many there are.
+    progress : called with the number of finished steps, which are passed in both directions, and their number in all.
 
     Raises InvalidInput for edges, losses or models that do not fit each other.
     """

@@ -348,7 +348,7 @@ def described(event: LearningEvent | NotPrivateEvent) -> dict[str, Any]:
 
 
 def event_from(description: Any, field: str = "privacy") -> LearningEvent | NotPrivateEvent:
-    """The event of a description; InvalidInput if it is none, or if it states another epsilon than its parts have."""
+    """The event of a description; InvalidInput if it is invalid, or states another epsilon than its parts have."""
     try:
         if "parts" not in description and description["private"] is False:
             return NotPrivateEvent(str(description["reason"]))

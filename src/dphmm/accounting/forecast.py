@@ -66,8 +66,8 @@ class Coming(NamedTuple):
 class PartForecast(NamedTuple):
     """The noise in each number of one vector, and its expected error.
 
-    ``share``: of the people there are, the error; None where nobody said how many, or where numbers are steps of a
-    public range and no counts.
+    ``share``: the error as a share of all people; None without their number, and for numbers that are steps of a public
+    range and no counts.
     """
 
     part: NoisyCounts

@@ -58,9 +58,9 @@ class MarginalSequence:
     """The marginals of the steps t = 1, 2, ... of a chain, and the moves between them in both directions.
 
     beside_jump : take a chain with a jump, too. Marginals are of the whole chain then, and ``forward`` and ``backward``
-        of its moves given that they are no jumps; of what jumped, ``jumped`` says how much that is.
+        of its moves given that they are no jumps; ``jumped`` gives the share that jumped.
 
-    Raises InvalidInput for what is no chain, and for one with a jump where that was not asked for.
+    Raises InvalidInput for an invalid chain, and for one with a jump without ``beside_jump``.
     """
 
     def __init__(self, chain: Chain, *, beside_jump: bool = False) -> None:

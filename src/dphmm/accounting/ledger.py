@@ -84,8 +84,8 @@ class Transaction(Protocol):
         """Give a subject's account caps and a promise that stay: every later admission of any query is held to them.
 
         ``blocks``: bounds that another ledger has stored, of a promise over local days that is given now.
-        Returns what the account has then. Raises InvalidInput for others than are stored, BudgetExceeded where what is
-        stored breaks a promise.
+        Returns all caps and the promise of the account. Raises InvalidInput for others than are stored, BudgetExceeded
+        where stored releases break a promise.
         """
         ...
 
@@ -172,7 +172,7 @@ class Transaction(Protocol):
     def put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None:
         """Keep a belief that follows from the session's stored steps up to ``t``, in place of the snapshot before it.
 
-        Raises InvalidInput for a step that is not stored yet, and for what is not bytes.
+        Raises InvalidInput for a step that is not stored yet, and for a belief that is not bytes.
         """
         ...
 
@@ -180,7 +180,7 @@ class Transaction(Protocol):
 class Ledger(Protocol):
     """The store of releases. All reads show what has been committed, never an open transaction.
 
-    ``spelling``: by which rule names are of one person (`dphmm.accounting.person.SPELLINGS`).
+    ``spelling``: the rule by which names are of one person (`dphmm.accounting.person.SPELLINGS`).
 
     Threads may share a ledger: of its transactions one is open at a time, and the others wait for it.
     """

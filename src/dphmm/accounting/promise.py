@@ -1,8 +1,8 @@
 """Promises over a whole sequence, and schedules that keep them.
 
-A promise bounds what the epsilons of all queries' steps add up to, and over which steps. A schedule says at which steps
-a subject is asked, and with which epsilon, from public values alone. A step that is not asked costs nothing: its row
-keeps the estimate that the answers so far give.
+A promise bounds the sum of the epsilons of all queries over some steps. A schedule names the steps at which a subject
+is asked, and the epsilon, from public values alone. A step that is not asked costs nothing: its row keeps the estimate
+that the answers so far give.
 
 Proofs: docs/proofs/paths.md, docs/proofs/ledger.md, docs/proofs/schedules.md.
 """

@@ -1,8 +1,8 @@
 """Fits and query answers in a ledger, and the loss of one person in all of them together.
 
-A *publication* is a fit or the answer of a query. It says what it hides (`unit`, and how many of them one person has at
-most), for which neighbours, and what it loses. Every publication of a ledger counts for every person of that ledger:
-leaving it out for some would tell who was in the data.
+A *publication* is a fit or the answer of a query. It names the hidden `unit`, the largest number of units of one
+person, the neighbours, and the loss. Every publication of a ledger counts for every person of that ledger: leaving it
+out for some would tell who was in the data.
 
 Rounding goes towards privacy: epsilons are exact, zero-concentrated terms are converted upwards, deltas are rounded up.
 
@@ -52,7 +52,7 @@ class Publication:
 
     name : the id that its owner gave; the same id gives the stored result.
     kind : "fit" or "query".
-    statement : a digest of what was asked: public settings alone.
+    statement : a digest of the public settings of the fit or query.
     unit : the hidden unit, in words.
     relation : "add-remove" a unit, or "replace" one by another; None where nothing is promised.
     units : the largest number of units of one person, which is public; None where nobody has said.
@@ -60,7 +60,7 @@ class Publication:
         and delta; none of them where nothing is promised.
     counts : True if one person contributes a vector of numbers that are not negative.
 
-    Raises InvalidInput for a field that is none of these.
+    Raises InvalidInput for any other value of a field.
 
     Examples
     --------

@@ -234,7 +234,7 @@ class BaseTransaction(ABC):
     def add(self, admitted: Admitted, z: tuple[int, ...] | None) -> Entry:
         """Record an admitted step with its answer, None for a skip: the entry as it was recorded.
 
-        Raises InvalidInput for what is no answer, and for a step that was not the last one admitted here, that is
+        Raises InvalidInput for an invalid answer, and for a step that was not the last one admitted here, that is
         stored already, or that was recorded before.
         """
         with _InUse(self):
@@ -378,7 +378,7 @@ class BaseTransaction(ABC):
     def put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None:
         """Keep a belief that follows from the session's stored steps up to ``t``, in place of the snapshot before it.
 
-        Raises InvalidInput for a step that is not stored yet, and for what is not bytes.
+        Raises InvalidInput for a step that is not stored yet, and for a belief that is not bytes.
         """
         with _InUse(self):
             last = self._last_step_of(subject, query)
@@ -565,7 +565,7 @@ class BaseTransaction(ABC):
     def put_moments(self, subject: str, moments: IntArray) -> None:
         """Record the moments of the first steps (k,) of a subject. Raises InvalidInput for a subject with steps.
 
-        For whoever makes a ledger again from rows that have all of them.
+        For programs that make a ledger again from rows that have all of them.
         """
         with _InUse(self):
             first, stored = self._moments(subject, 1)

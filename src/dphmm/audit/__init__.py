@@ -1,12 +1,12 @@
 """Audits of the promise of a plan, a mechanism or a finished release, and of the inferences left to an adversary.
 
 - `verify`: a plan in exact numbers, from public data alone; `verify_steps` the plans of the first steps
-- `black_box`, `sample_plan`, `is_on_lattice`: a mechanism by what comes out of it
+- `black_box`, `sample_plan`, `is_on_lattice`: a mechanism by its outputs
 - `sequence_loss`: Theorem 7.2 against the exact worst loss of two histories, for small models
 - `check_release`, `check_release_table`: a finished release, as a file or a release table of Spark, against its ledger,
   its statement and public data
 - `read`: the conclusions from a released file, for somebody who has no model
-- `attack`, `Adversary`, `exposure`, `LocalHulls`: what adversaries make of releases; the first needs the truth
+- `attack`, `Adversary`, `exposure`, `LocalHulls`: the beliefs of adversaries about releases; the first needs the truth
 """
 
 from importlib import import_module

@@ -4,11 +4,11 @@ For each pair an event is learned on one half of the draws and judged on the oth
 Clopper-Pearson bounds whose error probabilities add up to alpha over all pairs. A mechanism that keeps ε is convicted
 with probability at most alpha, whatever it is; one that breaks it is convicted if the draws show an event that does.
 
-The bound is that of an event on which two samples differ, and of what its counts say with confidence.
+The bound is that of an event on which two samples differ, from its counts and a confidence.
 The event is learned from draws of both samples, so that it can be judged on fresh ones. The draws of both are cut into
 cells of about equal numbers, by medians along one feature after another; an event is a union of the cells in which the
 first is commonest, the union whose bound on ε is largest on the training draws. Features are the coordinates, and, for
-numbers that are not whole, how fine the last bit of each is: a float sum keeps bits of what was added
+numbers that are not whole, the place of the last bit of each: a float sum keeps bits of its terms
 (docs/theory.md 5). Bounds are those of Clopper and Pearson: they assume independent draws and nothing else.
 
 Proof: docs/proofs/black-box-audit.md.
@@ -154,9 +154,9 @@ def black_box(
     epsilon : the largest permitted loss of each pair.
     alpha : the probability, over all pairs and both directions, of convicting a mechanism that keeps epsilon.
     draws : draws of each answer that a function is asked for; half of them teach, half of them judge.
-    lattice : where outputs must lie; one off it convicts, because the digits of a float say what was added.
+    lattice : the lattice of all outputs; one off it convicts, because the digits of a float show the terms of its sum.
 
-    Few draws, or none, are no error: the verdict is undecided, and says how many would do.
+    Few draws, or none, are no error: the verdict is undecided, and gives the number that would do.
 
     Raises InvalidInput for no pairs, draws of different dimensions, and numbers that are not finite.
     """

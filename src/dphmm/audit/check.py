@@ -174,8 +174,8 @@ def check_release(
         (.jsonl, .ndjson).
     model, policy, space : those of the release. The policy is the one that the statement describes, if none is
         given and it does; the space is the model's, with the states merged that the statement names.
-    ledger : where its releases were stored; without one nobody knows whether rows were paid for.
-    statement : where the privacy statement is, if not beside the file. All choices of the release are in it.
+    ledger : the ledger of its releases; without one nobody knows if rows were paid for.
+    statement : the path of the privacy statement, if not beside the file. All choices of the release are in it.
     most_plans : verify so many of the distinct plans.
     initials, step_choices : those of the release; choices of steps are made from the statement, if none are given.
     epsilon, choices : of a table that has no statement; where there is one, it must say the same.
@@ -623,7 +623,8 @@ def require_confirmed(
 ) -> tuple[ReleaseStatement, list[str]]:
     """The statement of the ``file`` at a path without its unconfirmed parts, and the parts that could not be compared.
 
-    Without a policy these are a covered distance and what the policy is. Raises InvalidInput as `require_right`.
+    Without a policy these are a covered distance and the description of the policy. Raises InvalidInput as
+    `require_right`.
     """
     facts = facts_of(statement, model, space, policy, subjects)
     kept = None if ledger is None else ledger_rows(ledger, list(dict.fromkeys(file.users)))

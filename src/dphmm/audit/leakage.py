@@ -38,9 +38,9 @@ def subject_leakage(
     """The leakage of each subject's releases in a ledger, under the model (and policy) that they were made with.
 
     A dict for each subject: "subject", "temporal" (the lists cost, backward, forward and total by step, the numbers
-    worst and supremum, and whether the supremum is known) and, with a policy, "policy" (total by step, worst) and
-    "couplable" (whether the sum of epsilons bounds it). None stands for a loss without a bound. Everything is computed
-    from public data and the ledger: nothing is spent.
+    worst and supremum, and True if the supremum is known) and, with a policy, "policy" (total by step, worst) and
+    "couplable" ("holds" is True if the sum of epsilons bounds it). None stands for a loss without a bound. Everything
+    is computed from public data and the ledger: nothing is spent.
 
     Parameters
     ----------

@@ -301,7 +301,7 @@ def read(
     ------
     InvalidInput : a file that is no released file, a statement with a number that the rows or another member
         contradict, plans of another release or of a law that is not computed here
-        (tables), states that are not those of the plans, a prior that is none, or one for a
+        (tables), states that are not those of the plans, an invalid prior, or one for a
         file whose plans or steps follow from earlier answers.
 
     Examples

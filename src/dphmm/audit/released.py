@@ -1,6 +1,6 @@
 """A released file, a released table, or the lines of a stream as columns.
 
-Whether it is what was released is told by `dphmm.audit.verify_release`; here it is read, and what no release has is
+`dphmm.audit.verify_release` decides if it is the released file; here it is read, and values that no release has are
 refused. Lines of a stream stand in the order in which steps were asked, and a step that was asked again was answered by
 the same line again.
 """

@@ -36,8 +36,9 @@ _MOST_WORK = 50_000_000
 class SequenceVerdict:
     """The real loss of two possible histories of one person, beside the loss that was charged.
 
-    ``charged`` is what Theorem 7.2 says, the sum of the costs; ``worst`` the largest loss of two possible histories,
-    ``first`` and ``second``, that really occurs. ``epsilons`` is the sum of the epsilons, which bounds nothing.
+    ``charged`` is the charge of Theorem 7.2, the sum of the costs; ``worst`` the largest loss of two possible
+    histories, ``first`` and ``second``, that really occurs. ``epsilons`` is the sum of the epsilons, which bounds
+    nothing.
     """
 
     charged: Fraction

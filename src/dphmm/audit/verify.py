@@ -292,8 +292,8 @@ class Verdict:
     epsilon : the promise. pairs : the number of required pairs. worst : the one that loses most (None
     without any). body : its certificate. degrees (N,) : the degree of protection of every possible state, 0
     for the others. exposed : possible states that no other one hides. factor, cost : the largest norm of two plan
-    states and what they lose (Theorem 6.3); cost_pair : two that do. enumerated : differences whose loss was found
-    again by looking at every answer of a window.
+    states and their loss (Theorem 6.3); cost_pair : two that do. enumerated : differences whose loss was found again by
+    looking at every answer of a window.
     """
 
     epsilon: Fraction

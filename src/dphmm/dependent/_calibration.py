@@ -61,7 +61,7 @@ _LARGE = 1e300
 def largest_rate(loss: Callable[[float], float], epsilon: Fraction, low: float, high: float) -> Fraction:
     """A rate with loss(rate) <= epsilon, as large as about 10⁻¹¹ of it allows. ``loss`` never falls; loss(low) does.
 
-    Rates are rounded down to short binary fractions before the loss is evaluated: what is returned was looked at, and
+    Rates are rounded down to short binary fractions before the loss is evaluated: the returned rate was looked at, and
     is not taken from the root finder on trust.
     """
     goal = rounded_down(epsilon)

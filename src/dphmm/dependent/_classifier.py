@@ -60,7 +60,7 @@ def classifier(
 ) -> Classifier:
     """A linear classifier of rows X (n, d) into two public ``classes``; kind "svm" or "logistic".
 
-    ``norm``: public; longer rows are shortened to it. ``regularization``: Λ. n, how many rows there are, is public. A
+    ``norm``: public; longer rows are shortened to it. ``regularization``: Λ. n, the number of rows, is public. A
     record is one row with its label. Without weight, but counted in n: a row with another label, one with a number
     missing, and all but the first ``max_rows_per_user`` of each of ``users`` (n,), where these are given. Needs
     scikit-learn.

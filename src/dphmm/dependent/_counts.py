@@ -209,7 +209,7 @@ def mean(
     """The mean of one number per record, clipped to public ``bounds``: columns mean, n.
 
     Values are rounded to steps of ``pitch`` (2**−16 of the bounds' width if not given), summed as integers, and noised;
-    n, how many values there are, is public. A value that is no number counts as the middle of the bounds; so do all but
+    n, the number of values, is public. A value that is no number counts as the middle of the bounds; so do all but
     the first ``max_rows_per_user`` of each of ``users`` (n,), where these are given.
     """
     import pandas as pd

@@ -75,12 +75,12 @@ def degree_distribution(
 ) -> Answered:
     """The noisy number of people, of a public ``n``, with 0, 1, …, ``cap`` friends: columns degree, count.
 
-    ``level``: "edge" (whether one edge is there) or "node" (all edges of one person, whichever they are), which must be
-    said: they protect very different things. ``cap``: public. At edge level
-    the last number counts everybody with ``cap`` friends or more; at node level edges beyond the cap are left out.
-    ``dependence``: at node level a model of the n people, "independent" or ("group", k); at edge level one of the two
-    last. ``consistent``: no counts below 0 and n people in all (post-processing). A row of ``edges`` that does not join
-    two different people from 0 to n − 1 is no edge.
+    ``level``: "edge" (one edge is there or not) or "node" (all edges of one person, whichever they are). It is
+    required, for the two protect very different things. ``cap``: public. At edge level the last number counts everybody
+    with ``cap`` friends or more; at node level edges beyond the cap are left out. ``dependence``: at node level a model
+    of the n people, "independent" or ("group", k); at edge level one of the two last. ``consistent``: no counts below 0
+    and n people in all (post-processing). A row of ``edges`` that does not join two different people from 0 to n − 1 is
+    no edge.
     """
     one_of(level, tuple(LEVELS), "level")
     people, most = whole(n, "n", 1), whole(cap, "cap", 1)

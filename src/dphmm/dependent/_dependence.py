@@ -130,7 +130,7 @@ class Dependence:
     def between(self, spelling: str = "same", of_people: bool = True) -> Any:
         """The dependence in the library's form; a chain is not made here.
 
-        ``spelling``: by which rule names of friends are of one person. ``of_people``: rows belong to people.
+        ``spelling``: the rule by which names of friends are of one person. ``of_people``: rows belong to people.
         """
         if self.kind == "independent":
             return "independent"

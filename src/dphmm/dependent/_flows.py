@@ -55,10 +55,10 @@ def flows(
     """The noisy number of trips from each state to each: columns origin, destination, count, for every two states.
 
     ``table``: columns user, t, state; or an array of states (T,) or (U, T), −1 for none. ``dependence``: ("group", K),
-    K a public number: the first K trips of each person count, and what is hidden are all rows of one person, there or
-    not. ``n_times``: the public number of times, records at others are left out. ``moves``: two records in one state
-    are no trip. ``ends``: the first row of a person is a move from n_states, the last one a move to it, and both count
-    among the first K. ``neighbours``: ε is of a person whose rows are replaced ("replace"), or all there or not
+    K a public number: the first K trips of each person count, and all rows of one person, there or not, are hidden.
+    ``n_times``: the public number of times, records at others are left out. ``moves``: two records in one state are no
+    trip. ``ends``: the first row of a person is a move from n_states, the last one a move to it, and both count among
+    the first K. ``neighbours``: ε is of a person whose rows are replaced ("replace"), or all there or not
     ("add-remove": half the noise). ``consistent``: no counts below 0, the noisy total kept (post-processing).
 
     Raises InvalidInput for another dependence, of which nothing is proved.

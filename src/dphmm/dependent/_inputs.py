@@ -1,7 +1,7 @@
-"""Inputs of a question: public options, columns of tables, and which rows of a person count.
+"""Inputs of a question: public options, columns of tables, and the rows of a person that count.
 
-*Options.* How each is described, and what its text (command line) or its Python value says. ``option`` is what the
-caller calls a choice, for messages.
+*Options.* The description of each, and the meaning of its text (command line) or its Python value. ``option`` is the
+caller's name of a choice, for messages.
 
 *Columns.* A bad cell of a public table is refused with its line. No cell of DATA decides whether there is an answer.
 
@@ -257,9 +257,9 @@ def _number(value: Any) -> float:
 
 @dataclass(repr=False)
 class Rejected:
-    """Rows of DATA that do not count as they are written, for the owner alone: where, and the first reason.
+    """Rows of DATA that do not count as they are written, for the owner alone: the place, and the first reason.
 
-    ``word``: by what the owner finds them, "line" or "row". ``text``: the CSV file of which ``reasons`` number rows.
+    ``word``: the owner's word for a place, "line" or "row". ``text``: the CSV file whose rows ``reasons`` number.
     """
 
     word: str

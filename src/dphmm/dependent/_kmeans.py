@@ -94,8 +94,8 @@ def kmeans(
 
     ``box``: public (low, high), each (d,) or a number. ``start``: public centroids (k, d). The counts are noisy, those
     of the last iteration, and may be negative. ``users`` (n,) and ``max_rows_per_user``, a public number: the first so
-    many points of each person count. A coordinate that is no number counts as the middle of the box. ``neighbours``:
-    whether ε is of a point (a group) that is replaced ("replace"), or there or not ("add-remove": half the noise).
+    many points of each person count. A coordinate that is no number counts as the middle of the box. ``neighbours``: ε
+    is of a point (a group) that is replaced ("replace"), or there or not ("add-remove": half the noise).
     """
     import pandas as pd
 

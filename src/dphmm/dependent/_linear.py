@@ -1,17 +1,17 @@
 """Private linear classifiers by output perturbation (Chaudhuri, Monteleoni and Sarwate, JMLR 2011), noise on a lattice.
 
 With rows of length at most 1, a loss that is convex and 1-Lipschitz in the margin, and J(w) = mean loss + Λ/2·‖w‖², the
-minimiser moves by at most 2/(nΛ) when one record is replaced. The result is not the minimiser: the gradient at
-what is returned is at most Λτ, its own rounding included, so it is within τ of it, and 2τ is added. Rounded to a
-lattice, the L1 distance of two neighbouring results is at most √d·(2/(nΛ) + 2τ)/pitch + d steps; discrete Laplace noise
-of that sensitivity is added.
+minimiser moves by at most 2/(nΛ) when one record is replaced. The result is not the minimiser: its gradient is at most
+Λτ, the gradient's own rounding included, so it is within τ of the minimiser, and 2τ is added. Rounded to a lattice, the
+L1 distance of two neighbouring results is at most √d·(2/(nΛ) + 2τ)/pitch + d steps; discrete Laplace noise of that
+sensitivity is added.
 
 scikit-learn's estimators find the minimiser (gradient steps bring it to the accuracy that is certified) and predict.
 A row that cannot be used, or that is beyond what one person may contribute, is a row of zeros: it has no gradient, and
 n stays what it was.
 
 `PrivateClassifier` is a scikit-learn classifier whose every fit is a private answer: for pipelines, cross-validation
-and clones. It keeps nothing of the records but what was published. Each fit draws its own noise and spends its own
+and clones. It keeps nothing of the records but the published numbers. Each fit draws its own noise and spends its own
 budget. Where the classes are named, a row that cannot be used has no weight; with "observed" scikit-learn refuses such
 rows, and the labels are public.
 
@@ -285,8 +285,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    classes_, coef_, intercept_, n_features_in_ (and feature_names_in_, for a table with names) : what was published.
-    event_ : DependentEvent, what the fit cost.
+    classes_, coef_, intercept_, n_features_in_ (and feature_names_in_, for a table with names) : published.
+    event_ : DependentEvent, the loss of the fit.
     """
 
     def __init__(

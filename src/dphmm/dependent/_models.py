@@ -307,7 +307,7 @@ METRES_PER_MILE = 1609.344
 
 
 class Friendship:
-    """Friends' places, pair by pair; of three or more people who form no tree, no joint law is said.
+    """Friends' places, pair by pair; three or more people who form no tree have no stated joint law.
 
     ``places`` (k, d): coordinates of the public state space, in ``unit`` metres (1609.344: miles). ``edges`` (m, 2):
     pairs of people 0..n−1. ``prior``: the law of one person's place (uniform if not given), used where the friendships

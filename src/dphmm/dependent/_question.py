@@ -1,8 +1,8 @@
 """Questions about a table by name: the registry, and the way from a table to an answer and its statement.
 
-A question is one class in the file of its function, and one line in `dphmm.dependent`: the options that it takes, what
-it checks of them, and how rows of the table become what its function counts. The command line offers every registered
-question. What is public comes first: a `Question` checks its options when it is made, and looks at the table only to
+A question is one class in the file of its function, and one line in `dphmm.dependent`: its options, the checks of them,
+and the way from rows of the table to the numbers that its function counts. The command line offers every registered
+question. Public facts come first: a `Question` checks its options when it is made, and looks at the table only to
 refuse it as its own side information; `Question.answer` reads it.
 
 Proof: docs/proofs/contributions.md.
@@ -103,10 +103,10 @@ class QueryResult:
 
 
 class PerPerson(NamedTuple):
-    """One person's loss, from that of one record: of at most ``units`` records, None where nobody says so.
+    """One person's loss, from that of one record: of at most ``units`` records, None without a bound.
 
-    ``share``: of what the event says of one record, what a change of ``relation`` loses: half of a replaced record,
-    where adding or removing one loses that.
+    ``share``: the loss by a change of ``relation``, as a share of the event's for one record: 1/2 if the event is about
+    a replaced record and the relation is "add-remove".
     """
 
     relation: str
@@ -234,8 +234,8 @@ class Question(ABC):
     ) -> QueryResult:
         """The answer and its statement; with a ledger the stored one, or one that is stored before it is returned.
 
-        ``event_id``: its id there. Other data under a stored id get the stored answer; that they are others is said in
-        the owner's folder alone. ``listed``: told what was rejected, before the answer is stored.
+        ``event_id``: its id there. Other data under a stored id get the stored answer; the owner's folder alone tells
+        that they are others. ``listed``: called with the rejected rows, before the answer is stored.
         """
         if ledger is None:
             result = self._answered(bits)
@@ -518,12 +518,12 @@ def query(
     those of the command, with _ for -, as text or as Python values; ``first`` is --from, and ``box`` may be
     (low, high), with a number for each column. ``bits``: None is the system's secure randomness. ``ledger``: the answer
     is stored there before it is returned, and counts for every person of that ledger. ``event_id``: its id there, which
-    a ledger needs; the same id gives the stored answer, whatever the data are. That other data came is said in the
-    folder LEDGER.owner alone.
+    a ledger needs; the same id gives the stored answer, whatever the data are. The folder LEDGER.owner alone tells that
+    other data came.
 
-    No row of ``data`` decides whether there is an answer, or what the rows of others count for. A UserWarning tells
-    where nobody has said what depends on what, and where noise drowns an answer. Raises InvalidInput for options, and
-    Refused for a mechanism that is not proved.
+    No row of ``data`` decides if there is an answer, or how the rows of others count. A UserWarning tells if no
+    dependence was stated, and if noise drowns an answer. Raises InvalidInput for options, and Refused for a mechanism
+    that is not proved.
 
     Examples
     --------

@@ -200,14 +200,13 @@ def records_of(
 ) -> pd.DataFrame:
     """The records of the public steps, as `Records.of` takes them: user, t, state, all numbers from 0.
 
-    Whatever names no public state (another name, none, a place that cannot be read) is in the state after the last one.
-    A place outside all states is in the nearest.
+    A row that names no public state (another name, none, a place that cannot be read) is in the state after the last
+    one. A place outside all states is in the nearest.
 
-    ``rejected`` learns which rows are none, or do not count as they are written; rows beyond the first ``most`` of a
-    person are in the table, and are listed.
+    ``rejected`` receives the invalid rows, and those that do not count as they are written; rows beyond the first
+    ``most`` of a person are in the table, and are listed.
 
-    Where steps are no bins of times they order the rows of a person, and so do whole
-    numbers in their place.
+    Steps that are no bins of times order the rows of a person, and so do whole numbers in their place.
     """
     import pandas as pd
 

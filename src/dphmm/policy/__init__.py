@@ -10,7 +10,7 @@
 - `union`: the edges of several policies; `with_end`: END joined to every label, if it is not (`joins_end`)
 - `covered_distance`: up to which distance two places on a map are hidden from each other
 - `PolicyGraph`: the questions that every policy answers
-- `from_description`: a policy rebuilt from what its ``describe`` said
+- `from_description`: a policy rebuilt from its ``describe``
 - `Constraint`: support, plan set and surrogate map of a step; also `DeltaSet`, `Support`, `delta_states`,
   `parse_constraint`
 """

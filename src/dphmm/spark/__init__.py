@@ -6,8 +6,8 @@ statements          the privacy statements of a table
 check               settings of a session that would show what must stay private
 count_transitions   exact, private counts of a frame's transitions
 fit_private         a Markov chain from a frame, stored in a ledger before it is returned
-histogram           how many records are in each state, stored in a ledger before it is returned
-degrees             how many people have 0, 1, 2, ... edges, stored in a ledger before it is returned
+histogram           the number of records in each state, stored in a ledger before it is returned
+degrees             the number of people with 0, 1, 2, ... edges, stored in a ledger before it is returned
 
 It needs pyspark 4.1 or newer (``pip install 'dphmm[spark]'``), which is loaded where one of these is called.
 """

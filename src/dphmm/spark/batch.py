@@ -161,7 +161,7 @@ def release(
         progress.
     into : a release table, or a folder for one that all machines reach under this name. It is the ledger.
     columns : names of columns by role ("user", "t", "step", "lat", "lon", "state") where they differ.
-    buckets : in how many parts a new table keeps its users, each of which one task holds in memory; it stays.
+    buckets : the number of a new table's parts for its users, each of which one task holds in memory; it stays.
     spelling : "same" if different spellings of a name are one person (the default), "exact" if they are several; it
         stays with the table. A user is called as the table has it, and a new one as the least of the spellings.
     resume : continue users that the table already holds; their stored rows stay as they are.

@@ -95,7 +95,7 @@ class BucketJob:
     """The data and the setting of a job's release: the same for all of its buckets, and public.
 
     ``world`` : model, policy, space, epsilon; ``choices`` : all others of `dphmm.batch.Batch`.
-    ``spelling`` : by which rule names are of one person.
+    ``spelling`` : the rule by which names are of one person.
     ``history`` : {bucket: its committed files in the order of the log}.
     """
 

@@ -1,11 +1,10 @@
 """The rows of trajectories, in columns (who, where, when), and the forms that fitting and releasing take.
 
-A Trajectories is frozen; every operation gives a new one and says how many rows it changed. Its rows are
+A Trajectories is frozen; every operation gives a new one and the number of rows that it changed. Its rows are
 private: nothing here puts one into a message or a repr.
 
-`Counts` say how many rows something happened to, by reason. `Sequences` are what fitting takes, `Visit` is what
-releasing takes of a user; `true_states` finds the state of every row. Order among the rows of many users needs no loop
-over rows.
+`Counts` are numbers of changed rows, by reason. Fitting takes `Sequences`, releasing takes a `Visit` of each user;
+`true_states` finds the state of every row. Order among the rows of many users needs no loop over rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`attack`: the beliefs of adversaries about a finished release, against the truth: for the data owner alone.
 
-An adversary is what it believes of how people move, and what it does with the published answers. All know the plans,
+An adversary is a belief about the moves of people, and a use of the published answers. All know the plans,
 which are public. Their own chain may be the public model, a wrong one, or a richer one whose hidden states say more
 than a state does (the last two places, the hour, the person).
 """

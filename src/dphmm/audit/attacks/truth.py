@@ -60,7 +60,7 @@ def truth_of(
     ``truth`` : trajectories as they were released, a file or a table. A row belongs to the released row of its subject
     and time where rows are published with times, else to that of its subject and number, counted from the subject's
     first row; then the numbers must be the released ones, one for one.
-    ``begins`` : of subjects that a ledger knows, what it says that their first row was.
+    ``begins`` : the origin of subjects that a ledger knows, from the ledger.
     ``answer`` : the rule for several rows in one step, see `answer_of`; "last" where the release does
         not say so.
 
