@@ -10,17 +10,20 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, multinomial
 
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.reconstruction.answers import outcome_table as laws_of
 from dphmm.reconstruction.linear import (
+    MISSES,
     Seen,
     Terms,
     interval,
+    interval_of_rows,
     linear_estimates,
     normal_interval,
+    of_those_that_go_on,
     shares,
     shares_of_outcomes,
 )
@@ -150,8 +153,6 @@ def ways_of(people, values):
 
 def covered(chances, values, people, bounds, share):
     """How likely the interval holds a share, by every way in which people have the values with some chances (j,)."""
-    from scipy.stats import multinomial
-
     ways = ways_of(people, len(values))
     low, high = told(values, ways, people, bounds)
     return float(multinomial.pmf(ways, people, chances / chances.sum()) @ ((low <= share) & (share <= high)))
@@ -207,6 +208,52 @@ def test_intervals_cover_where_persons_have_two_answers(people, moving):
         still = 1 - moving
         chances = moving * np.array(both) + still * (share * np.array(here) + (1 - share) * np.array(there))
         assert covered(chances, means, people, bounds, moving / 2 + still * share) >= 0.9, share
+
+
+@pytest.mark.parametrize("people", [10, 40])
+def test_intervals_over_rows_cover_by_enumeration(people):
+    """Half of the persons have one row, the others three in one state: all ways in which all rows may be answered."""
+    table = noisy(2, 0.8)
+    values, bounds = of_two_states(table)
+    half, rows = people // 2, 4 * (people // 2)
+    few, many = ways_of(half, 2), np.array([way for way in product(range(half + 1), repeat=4) if sum(way) == half])
+    of_few, of_many = values / 3, (values[0] * np.arange(4) + values[1] * (3 - np.arange(4))) / 3
+    sums = [(few @ of_few**k)[:, None] + (many @ of_many**k)[None] for k in (1, 2)]
+    mean, square = (one.ravel() / people for one in sums)
+    terms = Terms(*(np.full(len(mean), bound) for bound in bounds))
+    low, high = interval_of_rows(Seen(mean, square, square - 2 * mean + 1), people, terms, 3 * people / rows)
+    for alone, together in product((0.0, 0.1, 0.5, 1.0), (0.0, 0.02, 0.3, 1.0)):
+        one = multinomial.pmf(few, half, np.array([alone, 1 - alone]) @ table)
+        ways = [
+            sum(s * binom.pmf(k, 3, table[at, 0]) for at, s in ((0, together), (1, 1 - together))) for k in range(4)
+        ]
+        chance = np.outer(one, multinomial.pmf(many, half, np.array(ways) / sum(ways))).ravel()
+        share = (alone + 3 * together) / 4
+        assert chance.sum() == pytest.approx(1) and chance @ ((low <= share) & (share <= high)) >= 0.9
+
+
+@pytest.mark.parametrize("people", [30, 100])
+@pytest.mark.parametrize("stay", [0.5, 0.8])
+def test_intervals_of_those_that_go_on_cover_by_enumeration(people, stay):
+    """Two labels and END: all ways in which people may answer."""
+    table = noisy(3, stay)
+    counts, ways = linear_estimates(table, np.eye(3)), ways_of(people, 3)
+    ends = []
+    for region in (0, 2):
+        values, squares = counts[:, region], table @ counts[:, region] ** 2
+        mean, square = ways @ values / people, ways @ values**2 / people
+        bounds = values.min(), values.max(), squares[region], np.delete(squares, region).max()
+        terms = Terms(*(np.full(len(ways), bound) for bound in bounds))
+        ends.append(interval(Seen(mean, square, square - 2 * mean + 1), people, terms, MISSES / 2))
+    of_label, of_end = ends
+    low, high = np.empty((2, len(ways)))
+    for way, ended in enumerate(zip(*of_end, strict=True)):
+        one = of_those_that_go_on((of_label[0][[way]], of_label[1][[way]]), ended)
+        low[way], high[way] = one[0][0], one[1][0]
+    for label, end in product((0.0, 0.05, 0.3, 0.6), (0.0, 0.1, 0.4)):
+        chance = multinomial.pmf(ways, people, np.array([label, 1 - label - end, end]) @ table)
+        share = label / (1 - end)
+        assert chance @ ((low <= share) & (share <= high)) >= 0.9
 
 
 @pytest.mark.parametrize("regions", ["labels", "cells"])

@@ -87,7 +87,7 @@ _OPTIONS = {
 @click.option(
     "--by", metavar="REGIONS", help="Shares of people: a table (state, region), polygons, or the word blocks."
 )
-@click.option("--per", metavar="WORD", help="Shares of all times, or per day or hour-of-day.")
+@click.option("--per", metavar="WORD", help="Shares of all, of rows alike, or per step, day or hour-of-day.")
 @click.option("--zone", metavar="+HH:MM", help="The clock of --per.")
 @click.option("--flows", metavar="FILE", help="Also write the shares of origins and destinations of two answers.")
 @click.option("--states", metavar="FILE", help="Also write the likeliest density over the states.")

@@ -14,7 +14,7 @@ Proof: docs/proofs/population-shares.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -36,7 +36,7 @@ from dphmm.reconstruction.shares import NOTHING, LinearEstimates, Share, Told, e
 from dphmm.session.believing import believed_model
 from dphmm.session.options import PlanChoices, ReleaseChoices
 from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states
-from dphmm.states.space import StateSpace
+from dphmm.states.space import END, StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import Times
 from dphmm.storage.released import ReleasedRows
@@ -46,9 +46,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-PERIODS = ("all", "day", "hour-of-day")
+PERIODS = ("all", "rows", "step", "day", "hour-of-day")
 #: What `public_starts` are called.
 _STARTS = ("even", "model")
+#: Steps that are named in a note.
+_STEPS_NAMED = 12
 _HOUR, _DAY = 3600 * MICROSECONDS, 86400 * MICROSECONDS
 
 
@@ -177,7 +179,8 @@ def population(
         label, which hold together what the release answers alike.
     flows : also the shares of every two regions among two answers of one person that follow each other; with ``per``
         they belong to the period of the first.
-    per : "all", "day" or "hour-of-day" of a clock with the offset ``zone`` from UTC.
+    per : "all": persons count alike; "rows": all rows do, also of whom has many; "step": each step or position by
+        itself; "day" or "hour-of-day" of a clock with the offset ``zone`` from UTC.
     schedule : "planned" or "staggered" where the steps that were asked are public, "paced" where earlier answers chose
         them. Without it a table with rows that were not asked is taken to be paced.
     believe : another model of the same states, from which the likeliest density and flows start. The linear estimates
@@ -188,7 +191,8 @@ def population(
     -------
     A `Population`. Every share is that among the persons with answers, who count alike; under a paced schedule among
     the steps that were asked. Each interval holds its share with a probability of at least 0.9, however few people
-    there are; under a paced schedule, and where plans hang on earlier answers, ``notes`` say what it is.
+    there are; under a paced schedule, and where plans hang on earlier answers, ``notes`` say what it is. Where a state
+    is called `END`, shares of regions without it are among what has not ended, and that of END among all.
 
     Raises
     ------
@@ -241,19 +245,32 @@ def population_of_rows(
     one_of(per, PERIODS, "per")
     if schedule is not None:
         one_of(schedule, KINDS, "schedule")
-    answers = answers_of(rows, subjects, schedule, progress)
+    answers = replace(answers_of(rows, subjects, schedule, progress), by_rows=per == "rows")
     periods = _periods(rows, answers, per, zone)
     setting = subjects.setting
     reads = believed_model(setting, believe) or setting.model
     starts = public_starts(setting.model if reads.occupancy_weights is None else reads)
     named = default_regions(setting.space, answers.plans) if regions is None else regions
+    if (end := setting.space.index_of(END)) >= 0 and END not in named:
+        named = named.beside(END, np.arange(setting.space.n_states) == end)
     linear = LinearEstimates(answers.plans, named, public_guess(setting.model), setting.space)
     found = []
     for name, own in periods:
         pairs = answers.pairs(own) if flows else None
         found.append(_density(name, answers.take(own), pairs, linear, starts, reads, setting.space))
-    notes = (*named.notes, *_notes(answers, found, flows, setting))
+    notes = (*named.notes, *_scope(rows, answers, linear, flows), *_notes(answers, found, flows, setting))
     return Population(tuple(found), answers.public, notes, len(np.unique(answers.person)), setting.space)
+
+
+def _scope(rows: ReleasedRows, answers: Answers, linear: LinearEstimates, flows: bool) -> Iterator[str]:
+    """Which rows the shares are of."""
+    if answers.public and len(answers) < len(rows.users):
+        steps = np.unique(answers.step)
+        at = f"{len(steps):,} steps" if len(steps) > _STEPS_NAMED else f"steps {' '.join(map(str, steps.tolist()))}"
+        yield f"speaks of the rows that were asked, {len(answers):,} of {len(rows.users):,}, at {at}, and of no others"
+    if linear.ending(answers) is not None:
+        others = "; flows are among all" if flows else ""
+        yield f"shares are among what has not ended; that of {END} is among all{others}"
 
 
 def _notes(answers: Answers, found: Sequence[Density], flows: bool, setting: Setting) -> Iterator[str]:
@@ -331,8 +348,10 @@ def _density(
 
 def _periods(rows: ReleasedRows, answers: Answers, per: str, zone: str) -> list[tuple[str, IntArray]]:
     """The answers of each period, in order, by what the period is called."""
-    if per == "all":
-        return [("all", np.arange(len(answers)))]
+    if per in ("all", "rows"):
+        return [(per, np.arange(len(answers)))]
+    if per == "step":
+        return [(f"step {step}", np.flatnonzero(answers.step == step)) for step in np.unique(answers.step).tolist()]
     if rows.times is None:
         raise InvalidInput("per", f"{per}, and the table has no column t", "all")
     micros, marks = Times("t", "UTC").add(rows.times)

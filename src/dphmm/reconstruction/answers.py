@@ -234,7 +234,7 @@ class Answers:
 
     ``plans`` has a plan of each law, and ``law`` (n,) says under which an answer was drawn. ``z`` (n, d) are lattice
     answers, ``row`` (n,) the rows of the table, ``person`` (n,) numbers into ``people``. ``public``: whether which rows
-    were asked hangs on no answer, so that every person may count alike.
+    were asked hangs on no answer, so that every person may count alike; with ``by_rows`` every row does.
     """
 
     plans: list[Plan]
@@ -245,6 +245,7 @@ class Answers:
     person: IntArray
     people: list[str]
     public: bool
+    by_rows: bool = False
 
     def __len__(self) -> int:
         return len(self.law)
@@ -252,14 +253,22 @@ class Answers:
     def take(self, which: BoolArray | IntArray) -> Answers:
         """Some of the answers."""
         own = (self.law[which], self.z[which], self.row[which], self.step[which], self.person[which])
-        return Answers(self.plans, *own, self.people, self.public)
+        return Answers(self.plans, *own, self.people, self.public, self.by_rows)
 
     def weights(self) -> FloatArray:
         """What each answer counts (n,): persons alike where who is asked is public, else answers alike."""
-        if not self.public:
+        if not self.public or self.by_rows:
             return np.full(len(self), 1.0 / max(1, len(self)))
         _, number, counts = np.unique(self.person, return_inverse=True, return_counts=True)
         return np.asarray(1.0 / (counts[number] * len(counts)))
+
+    @property
+    def factor(self) -> float:
+        """How much larger a share is than with every person's rows filled up, as `interval_of_rows` has it; else 1."""
+        if not self.by_rows:
+            return 1.0
+        _, counts = np.unique(self.person, return_counts=True)
+        return float(len(counts) * counts.max() / len(self))
 
     def pairs(self, among: IntArray | None = None) -> tuple[Answers, Answers]:
         """Every two answers of one person that follow each other: the first of each (m,), and the second.

@@ -19,8 +19,8 @@ from dphmm.types import FloatArray, IntArray
 
 #: How often an interval may miss the share, at most.
 MISSES = 0.1
-#: Of these misses: of each end of `interval`, and of each of its two largest mean squares, given those that were seen.
-_END, _SQUARE = 0.045, 0.005
+#: Shares of these misses: of each end of `interval`, and of each of its two largest mean squares, given those seen.
+_END, _SQUARE = 0.45, 0.05
 #: Standard errors to both sides of a share whose estimate is normal; of fewer people no estimate is taken to be.
 _NORMAL = 1.6448536269514722
 FEWEST = 30
@@ -155,11 +155,11 @@ class Seen(NamedTuple):
         return Seen(1.0 - self.mean, self.square_less_1, self.square)
 
 
-def interval(seen: Seen, people: int, terms: Terms) -> tuple[FloatArray, FloatArray]:
+def interval(seen: Seen, people: int, terms: Terms, misses: float = MISSES) -> tuple[FloatArray, FloatArray]:
     """The ends (k,) of 90 % intervals around the means of one term of each person, cut to 0 to 1.
 
-    Each holds the mean of the expected terms with a probability of at least 0.9, however few people there are, whatever
-    the shares are. Terms of persons are independent, and their expected values are shares.
+    Each holds the mean of the expected terms with a probability of at least 1 - ``misses``, however few people there
+    are, whatever the shares are. Terms of persons are independent, and their expected values are shares.
 
     Source: Hoeffding, "Probability inequalities for sums of bounded random variables" (JASA 1963), Theorem 1; Bennett,
     "Probability inequalities for the sum of independent random variables" (JASA 1962); for squares that were measured,
@@ -176,15 +176,15 @@ def interval(seen: Seen, people: int, terms: Terms) -> tuple[FloatArray, FloatAr
     >>> low.round(3), high.round(3)
     (array([0.425]), array([0.575]))
     """
-    low = _low(seen, people, terms) - _UNBIASED
-    high = 1.0 - _low(seen.of_others(), people, terms.of_others()) + _UNBIASED
+    low = _low(seen, people, terms, misses) - _UNBIASED
+    high = 1.0 - _low(seen.of_others(), people, terms.of_others(), misses) + _UNBIASED
     # What every outcome counts alike is known without noise: a region of all states.
     alike = terms.most - terms.least <= _UNBIASED
     low, high = np.where(alike, seen.mean - _UNBIASED, low), np.where(alike, seen.mean + _UNBIASED, high)
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
-def _low(seen: Seen, people: int, terms: Terms) -> FloatArray:
+def _low(seen: Seen, people: int, terms: Terms, misses: float) -> FloatArray:
     """Lower ends (k,), which may lie below 0: the largest share below all that are refuted.
 
     For every factor the expected exponential of a term is at most a line in the share, and a mean that is too large for
@@ -192,10 +192,10 @@ def _low(seen: Seen, people: int, terms: Terms) -> FloatArray:
     """
     least, most = np.minimum(terms.least, 0.0), np.maximum(terms.most, 1.0)
     squares = [
-        (about, _largest_mean(square, np.maximum(np.abs(least - about), np.abs(most - about)), people))
+        (about, _largest_mean(square, np.maximum(np.abs(least - about), np.abs(most - about)), people, misses))
         for about, square in ((0.0, seen.square), (1.0, seen.square_less_1))
     ]
-    chance = np.log(_END) / people
+    chance = np.log(_END * misses) / people
     factors = np.geomspace(min(1.0, np.sqrt(-2.0 * chance)), _LARGEST_FACTOR, _FACTORS)[:, None]
     low, together = np.full(len(seen.mean), -np.inf), max(1, _TOGETHER // max(1, len(seen.mean)))
     for first in range(0, _FACTORS, together):
@@ -230,10 +230,51 @@ def _beyond(factor: FloatArray, most: FloatArray) -> FloatArray:
     return np.asarray(factor**2 * np.where(x < 1e-3, series, ratio))
 
 
-def _largest_mean(square: FloatArray, far: FloatArray, people: int) -> FloatArray:
+def _largest_mean(square: FloatArray, far: FloatArray, people: int, misses: float) -> FloatArray:
     """The largest expected mean (k,) of squares of terms at most ``far`` from 0, given the mean that was seen."""
-    half = far**2 * -np.log(_SQUARE) / (2.0 * people)
+    half = far**2 * -np.log(_SQUARE * misses) / (2.0 * people)
     return np.asarray(np.minimum((np.sqrt(half) + np.sqrt(half + square)) ** 2, far**2))
+
+
+def interval_of_rows(
+    seen: Seen, people: int, terms: Terms, factor: float, misses: float = MISSES
+) -> tuple[FloatArray, FloatArray]:
+    """The ends (k,) of intervals around means over rows of persons who have more of them or fewer, cut to 0 to 1.
+
+    factor : people times the most rows of a person, over all rows. A person's rows are filled up with rows in no region
+        that count 0, which need no answer: then persons count alike, and the share is smaller by this factor.
+    seen, terms : of the rows; the term of a person is the mean of the rows that it is filled up to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dphmm.reconstruction.linear import Seen, Terms, interval_of_rows
+    >>> terms = Terms(*(np.array([bound]) for bound in (-0.5, 1.5, 1.75, 0.75)))
+    >>> seen = Seen(np.array([0.5]), np.array([1.0]), np.array([1.0]))
+    >>> [end.round(3).tolist() for end in interval_of_rows(seen, 1000, terms, 1.2)]
+    [[0.51], [0.69]]
+
+    Proof: docs/proofs/population-shares.md.
+    """
+    low, high = interval(seen, people, terms, misses)
+    return np.clip(low * factor, 0.0, 1.0), np.clip(high * factor, 0.0, 1.0)
+
+
+def of_those_that_go_on(
+    ends: tuple[FloatArray, FloatArray], ended: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """The ends (k,) of intervals of shares among what has not ended, from those among all and that of what has ended.
+
+    The interval holds the share where both of the others hold theirs.
+
+    Proof: docs/proofs/population-shares.md.
+
+    >>> [end.tolist() for end in of_those_that_go_on((np.array([0.2]), np.array([0.3])), (0.2, 0.4))]
+    [[0.25], [0.5]]
+    """
+    least, most = (1.0 - end for end in reversed(ended))
+    high = np.divide(ends[1], least, out=np.ones_like(ends[1]), where=least > 0)
+    return ends[0] / most if most > 0 else 0.0 * ends[0], np.minimum(high, 1.0)
 
 
 def normal_interval(share: FloatArray, standard_error: FloatArray, people: int) -> tuple[FloatArray, FloatArray]:

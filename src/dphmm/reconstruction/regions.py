@@ -59,6 +59,12 @@ class Regions(dict[str, BoolArray]):
         self.why: dict[str, str] = {}
         self.notes: list[str] = []
 
+    def beside(self, name: str, states: BoolArray) -> Regions:
+        """These regions and one more."""
+        regions = Regions({**self, name: states})
+        regions.why, regions.notes = self.why, self.notes
+        return regions
+
 
 def checked_regions(regions: Any, space: StateSpace) -> Regions:
     """Regions as a user passes them: names with states, as numbers, names, or masks (N,); or what a file has.

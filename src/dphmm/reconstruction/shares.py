@@ -19,11 +19,19 @@ import numpy as np
 from dphmm.errors import InvalidInput
 from dphmm.reconstruction.answers import Answers, OutcomeTable, outcome_table
 from dphmm.reconstruction.density import Fitted
-from dphmm.reconstruction.linear import Seen, Terms, interval, linear_estimates, normal_interval
+from dphmm.reconstruction.linear import (
+    MISSES,
+    Seen,
+    Terms,
+    interval_of_rows,
+    linear_estimates,
+    normal_interval,
+    of_those_that_go_on,
+)
 from dphmm.reconstruction.regions import Regions
 from dphmm.session.plan import Plan
-from dphmm.states.space import StateSpace
-from dphmm.types import FloatArray, IntArray
+from dphmm.states.space import END, StateSpace
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Laws whose linear estimates are made; values of people times regions that are held together.
 _MOST_TABLES = 32
@@ -88,6 +96,15 @@ class LinearEstimates:
             return
         for plan in plans:
             self._laws.append(self._law(plan))
+
+    def ending(self, answers: Answers) -> tuple[int, BoolArray] | None:
+        """The number of the region that is `END` alone, and which regions (k,) are without END.
+
+        None where there is no such region that can be answered, or the steps that were asked hang on answers.
+        """
+        end = self._space.index_of(END)
+        alone = [number for number in self.answered.tolist() if self.masks[:, number].nonzero()[0].tolist() == [end]]
+        return (alone[0], self.masks[end] == 0) if alone and answers.public else None
 
     @property
     def answered(self) -> IntArray:
@@ -194,17 +211,32 @@ class _Moments:
         self.square_sums += (total**2).sum(axis=0)
         self.products += weight @ total
 
-    def told(self, terms: Terms, public: bool) -> Iterator[Told]:
-        """The estimate of each region with its interval and standard error."""
+    def told(
+        self, terms: Terms, public: bool, factor: float = 1.0, ending: tuple[int, BoolArray] | None = None
+    ) -> Iterator[Told]:
+        """The estimate of each region with its interval and standard error.
+
+        ``factor`` : as `interval_of_rows` has it. ``ending``: which of the regions is `END`, and which (k,) are told
+        among what has not ended.
+        """
         share, people = self.sums / self.weight, self.people
         spread = np.maximum(self.square_sums - 2 * share * self.products + share**2 * self.squares, 0.0)
         error = np.sqrt(spread * people / max(1, people - 1)) / self.weight
         if public:
             # Persons count alike: the term of each is what it adds, as a share of its weight.
-            square = self.square_sums * people / self.weight**2
-            ends = interval(Seen(share, square, square - 2 * share + 1.0), people, terms)
+            mean, square = share / factor, self.square_sums * people / (self.weight * factor) ** 2
+            misses = MISSES if ending is None else MISSES / 2
+            ends = interval_of_rows(Seen(mean, square, square - 2 * mean + 1.0), people, terms, factor, misses)
         else:
             ends = normal_interval(share, error, people)
+        if ending is not None:
+            end, others = ending
+            left = 1.0 - share[end]
+            among = of_those_that_go_on(ends, (float(ends[0][end]), float(ends[1][end])))
+            ends = np.where(others, among[0], ends[0]), np.where(others, among[1], ends[1])
+            share = np.where(others, share / left if left > 0 else 0.0, share)
+            # Of a quotient no error is told.
+            error = np.where(others, np.nan, error)
         # Of one person nothing tells how far another one would be off.
         return each_share(share, ends, error if people > 1 else np.full(len(share), np.nan))
 
@@ -223,7 +255,7 @@ def _blocks(person: IntArray, k: int) -> Iterator[slice]:
 
 
 def region_shares(answers: Answers, linear: LinearEstimates, fitted: Fitted | None) -> tuple[Share, ...]:
-    answered, weights = linear.answered, answers.weights()
+    answered, weights, ending = linear.answered, answers.weights(), linear.ending(answers)
     moments = _Moments(len(answered))
     if len(answered):
         for rows in _blocks(answers.person, len(answered)):
@@ -231,8 +263,11 @@ def region_shares(answers: Answers, linear: LinearEstimates, fitted: Fitted | No
     told: dict[int, Told] = {}
     if len(answered):
         terms = linear.terms(np.unique(answers.law), answered)
-        told = dict(zip(answered.tolist(), moments.told(terms, answers.public), strict=True))
+        among = None if ending is None else (int(np.searchsorted(answered, ending[0])), ending[1][answered])
+        told = dict(zip(answered.tolist(), moments.told(terms, answers.public, answers.factor, among), strict=True))
     likeliest = None if fitted is None else fitted.q @ linear.masks
+    if likeliest is not None and ending is not None and (left := 1.0 - likeliest[ending[0]]) > 0:
+        likeliest = np.where(ending[1], likeliest / left, likeliest)
     return tuple(
         Share(
             name,

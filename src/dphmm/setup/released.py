@@ -353,7 +353,7 @@ class Released:
         believe: MarkovModel | None = None,
         progress: bool | Progress = True,
     ) -> Population:
-        """The shares of people in regions, with intervals, for all times, each "day", or "hour-of-day".
+        """The shares of people in regions, with intervals, as `population` has them.
 
         ``believe``: the model from which the likeliest density and flows start, as of `estimates`. Raises as
         `population`.

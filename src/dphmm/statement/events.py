@@ -61,8 +61,8 @@ the model leaves it, or a label, impossible at some step: what answers tell of a
         """
         if length is not None and setting.space.index_of(END) < 0:
             raise InvalidInput("length", length, f"a state called {END}, which stands after the last event of a case")
-        for rows_of_case in np.unique(np.diff(rows.first)).tolist():
-            if length is not None and rows_of_case != length:
+        for rows_of_case in [] if length is None else np.unique(np.diff(rows.first)).tolist():
+            if rows_of_case != length:
                 written = f"{length} rows of every case, as dphmm import events --length {length} writes them"
                 raise InvalidInput("length", f"a case of {rows_of_case} rows", written)
         return cls(
@@ -81,7 +81,7 @@ def hides_lengths(model: MarkovModel, policy: PolicyGraph, space: StateSpace, le
 
     `END` is joined to every label, and at each step from the second on it and every label are possible: under a policy
     that joins every two states because some moves lead there, under others because one move leads from each label to
-    all of them, whatever earlier answers have excluded.
+    all of them, whatever earlier answers have excluded. Slots of a model have the same possible moves.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def hides_lengths(model: MarkovModel, policy: PolicyGraph, space: StateSpace, le
 
     Source: docs/proofs/lengths.md.
     """
-    if not (joins_end(policy, space) and model.time_homogeneous):
+    if not joins_end(policy, space):
         return False
     secrets = np.arange(model.n_states) if model.secrets is None else np.asarray(model.secrets)
 
