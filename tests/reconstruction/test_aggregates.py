@@ -77,7 +77,10 @@ def test_shares_by_position_and_over_rows_cover():
         over_rows = dphmm.reconstruction.population(table, model, policy, per="rows")
         assert [one.period for one in by_step] == ["step 1", "step 2", "step 3"]
         assert any("not ended" in note for note in over_rows.notes) and over_rows.densities[0].period == "rows"
-        for density, own in [*((one, truth[truth.step == k]) for k, one in enumerate(by_step, 1)), (over_rows, truth)]:
+        for density, own in [
+            *((one, truth[truth.step == k]) for k, one in enumerate(by_step, 1)),
+            (over_rows.densities[0], truth),
+        ]:
             going = own[own.state != END]
             for share in density.regions:
                 of = own if share.region == END else going
