@@ -430,8 +430,8 @@ class Batch:
         model_people : "others" where the model was made without data of the people released, "same" where it was
             made from data of some of them; "unknown" keeps `private` from being true of a model that was not learned
             with differential privacy.
-        known_by : how that is known, "owner" by default (`dphmm.statement.origin.whom`).
-        words : where the noise came from, the operating system for each of them, or the key of one job.
+        known_by : the evidence for it, "owner" by default (`dphmm.statement.origin.whom`).
+        words : the sources of the noise: the operating system for each row, or the key of one job.
 
         Raises
         ------
@@ -469,7 +469,7 @@ class Batch:
         return other
 
     def _checked(self, visits: VisitTable, resume: bool) -> Histories:
-        """Refuse, before anything is drawn, what `run` refuses of a whole table; what the ledger has of its users."""
+        """Refuse, before anything is drawn, a whole table as `run` does; return the ledger's histories of its users."""
         _check_steps(visits)
         sessions = self.ledger.sessions_of(visits.users)
         if not resume:
@@ -772,7 +772,7 @@ def already_released(whose: str) -> InvalidInput:
 
 
 class Stop(NamedTuple):
-    """A reason why a table cannot be meant for a release: what it is like, and what was expected."""
+    """A reason why a table cannot be meant for a release: the facts of it, and the expectation."""
 
     came: str
     expected: str
@@ -862,19 +862,19 @@ def release_many(
         steps are released under instead, as for `ReleaseSession.release`. Public: steps that were chosen by looking at
         the table break the promise. ``varies`` are the names that may come, also in later runs; by default those that
         do. ``policies`` : others that steps of stored histories had.
-    answer : of several rows of a user in one time bin, or one step, the "last" in time is answered, or the "first". The
+    answer : the row that is answered if a user has several in one time bin or step: "last" in time, or "first". The
         ledger keeps it: a history is not continued under the other rule.
     resume : continue users that the ledger already holds; their stored answers come back unchanged.
     output : a file (.parquet, .csv, .csv.gz) for the same rows, with the privacy statement beside it, as
         ``dphmm release`` writes them: `read_report`, `audit.check_release` and `read` take them. A file that exists is
         rewritten with ``resume`` alone. ``OUTPUT.owner.json``, for you alone, has the rows in no state of the model.
-    model_people : for the statement, whom the model was fitted on: "others" than those released, the "same", or
-        "unknown", as it is where nothing is said. What a model says itself need not be said.
+    model_people : for the statement, the people that the model was fitted on: "others", the "same" as released, or
+        "unknown", the default. It is not needed if the model's file says it.
     check, although, min_people : a table that cannot be meant is refused, with nothing drawn or spent: with less than
         5 % of its rows in states of the model, without a row at a step of the schedule, or of fewer people than
         ``min_people``. ``although=True`` releases it, ``check=False`` does not look. `check_table` says more.
-    noun : what one is called whom the rows are about, for the privacy statement and the page: vessel, case, device.
-    cap_epsilon, cap_cost, promise : what limits all answers about a user, over all queries. Without any of them
+    noun : the noun for a subject of the rows, for the privacy statement and the page: vessel, case, device.
+    cap_epsilon, cap_cost, promise : the limits on all answers about a user, over all queries. Without any of them
         ``dphmm release`` says what a reader finds, and asks unless ``--yes`` is given. Here the caller decides:
         `dphmm.choose.planning.without_limit` says the same.
     timezone : times without a zone are what its clocks showed: "UTC", "Europe/Berlin". Without it they are refused.
@@ -891,7 +891,7 @@ def release_many(
     ------
     InvalidInput : rows that cannot be read (nothing is released), a table that cannot be meant, a ledger that holds
         these users without resume, or an output that cannot be written, or rewritten.
-    BudgetExceeded, Unprotectable : as `ReleaseSession`; what was committed before stays stored. A
+    BudgetExceeded, Unprotectable : as `ReleaseSession`; earlier commits stay stored. A
         promise that all rows together would break is refused before anything is drawn.
 
     Examples

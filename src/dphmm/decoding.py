@@ -94,16 +94,16 @@ def smooth(
     progress: bool | Progress = True,
     **choices: Unpack[ReleaseChoices],
 ) -> Any:
-    """Smooth a finished release: what all answers of a subject together say of each of its steps.
+    """Smooth a finished release: estimate each step of a subject from all its answers together.
 
     Parameters
     ----------
-    released : what `release_many` or ``dphmm release`` gave: a pandas, polars or Arrow table with user, step, z_0..
+    released : the result of `release_many` or ``dphmm release``: a pandas, polars or Arrow table with user, step, z_0..
         (z of labels), epsilon and plan, and t where there are times; rows in any order, steps without a row are
         predicted through.
     model, policy, space, epsilon and the other choices : those of the release; ``epsilon`` is read from the table
         by default.
-    initials, step_choices : those of the release, as `release_many` takes them. What was chosen for a row is told by
+    initials, step_choices : those of the release, as `release_many` takes them. The choices for a row are told by
         the hash of its plan, so that steps need no numbers.
     beside : finished releases of other queries about the same subjects, as `OtherQuery`: their answers count too.
     path : add the state of every row on the single likeliest path (Viterbi).
@@ -168,7 +168,7 @@ def smooth_rows(
 ) -> SmoothedSteps:
     """The rows smoothed user by user, in their own order; ``beside``: the rows of their other queries.
 
-    ``places``: how people visit places of their own, as `own_places_of` tells. ``believe``: as of `smooth`.
+    ``places``: the parameters of own places, from `own_places_of`. ``believe``: as of `smooth`.
 
     Raises as `smooth` does.
     """

@@ -55,7 +55,7 @@ class BadLine(Exception):
 
 @dataclass(frozen=True, repr=False)
 class Line:
-    """One line: who, when, and the row of the state.
+    """One line: its user, its moment, and the row of the state.
 
     ``time``: microseconds since 1970 UTC; in its place ``step`` may be the sender's number of a step. ``unreadable``:
     why there is neither place nor state; then the line is a step without an answer, where steps are ranks of times.
@@ -251,7 +251,7 @@ class Stream:
 
     @property
     def drifted(self) -> int:
-        """For the data owner alone: how many of the lines answered now were outside the plan set of their step."""
+        """For the data owner alone: the number of lines answered now that were outside the plan set of their step."""
         return sum(session.drifted for session in self.sessions.values())
 
 
@@ -278,7 +278,7 @@ class StreamStatement:
         return self._published.plans
 
     def save(self, path: PathLike, whom: Whom) -> None:
-        """Write the statement of what was added so far. ``whom``: whom the model was fitted on."""
+        """Write the statement of all releases so far. ``whom``: the people that the model was fitted on."""
         statement = self._batch.statement(self._published, whom.people, known_by=whom.known_by)
         save_statement(Path(path), statement, "-", self._lines.hexdigest())
 
@@ -313,7 +313,7 @@ def parse_line(text: bytes, on_map: bool) -> Line:
 def checked_line(line: Line, space: StateSpace, timed: bool) -> Line:
     """The line, if it says what moment it is of and its state is a name of the right form; else BadLine.
 
-    Where the model is ``timed`` the moment is a time, else a time or the sender's number of a step, not both.
+    If the model is ``timed`` the moment is a time, else a time or the sender's number of a step, not both.
     """
     if line.time is None and (timed or line.step is None):
         raise BadLine("missing_time")

@@ -1,7 +1,7 @@
 """Invented people who move as a model says: rows to share in place of real ones, at no cost beyond the model's own.
 
-A model that was learned with privacy, or made from geometry alone, is public; what is drawn from it is post-processing
-and tells nothing more about anybody. A model that was counted without privacy may show single moves of the people whom
+A model that was learned with privacy, or made from geometry alone, is public; rows drawn from it are post-processing
+and tell nothing more about anybody. A model that was counted without privacy may show single moves of the people whom
 it was counted on, and so may rows that are drawn from it. The statement of the rows says which of these it is.
 
 Public totals (how many people are where at some steps) are kept by weighting the model's paths: among all laws of paths
@@ -49,18 +49,18 @@ def synthesize(
 
     Parameters
     ----------
-    people, steps : how many people, and rows of each.
+    people, steps : the number of people, and of rows of each.
     begin : the time of step 1, of a model with a step: microseconds since 1970 UTC, or a text with a zone such as
         2024-05-06T00:00Z. Without it rows have numbers of steps from 1.
-    seed : of the draws; new ones each time without it. It protects nobody, and nobody needs it to: the rows depend on
-        the model alone.
+    seed : the seed of the draws; new ones each time without it. It protects nobody, and nobody needs it to: the rows
+        depend on the model alone.
     like : public totals of the people at each state, of some steps: shares of them are kept at these steps. A pandas,
         polars or Arrow table or a GeoDataFrame with columns state, people and, if not all are of step 1, step; or
         {step: totals (N,)}.
 
     Returns
     -------
-    `Trajectories`. With totals in a table, a table of its kind; of a GeoDataFrame points, where the states are a map.
+    `Trajectories`. With totals in a table, a table of its kind; for a GeoDataFrame points, if the states are a map.
 
     On a map each person is somewhere in the cell, at one place until the next move.
 

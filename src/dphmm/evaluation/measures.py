@@ -131,7 +131,7 @@ def nearest_places_error(
     Parameters
     ----------
     truth, released : places (n, d) where people are, and where they are said to be, in any one unit.
-    places : (m, d) in the same unit. Of places equally far those with the lowest numbers are nearest.
+    places : (m, d) in the same unit. Among places equally far, the lowest numbers are nearest.
     k : the k places nearest to the true place are wanted.
     returned : so many nearest to the published one are returned; k by default, and then precision and recall are equal.
         More of them raise recall and lower precision.

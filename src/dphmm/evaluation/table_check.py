@@ -60,23 +60,23 @@ def percent(part: int, whole: int) -> int:
 class TableCheck:
     """Figures of a table as a release would have it; shares in per cent, in steps of 5.
 
-    rows, people, most_rows : how many there are, and how many rows the person with most has.
+    rows, people, most_rows : the numbers of rows and people, and of rows of the person with most.
     rejected : rows that cannot be read, by reason. without_place : rows with empty cells there, which have no answer.
     same_moment : rows that another row of their person and step stands for.
     other_people : other columns that may be the person's, where people have a row, or very many.
     alike : the question that spellings of names raise.
-    on_map : whether states are places; in_states : rows in states of the model.
+    on_map : True if states are places; in_states : rows in states of the model.
     swapped, kilometres_away : where hardly a row is on the map, the share that would be with latitude and longitude
         swapped, and about how far the middle of the rows is from it.
     other_names : the commonest names that no state has.
     steps, steps_with_rows : steps that a block of the schedule names, and those at which somebody has a row.
     unanswered : people without a row at a step that is asked.
     too_fast : moves faster than the model's largest speed.
-    budget : how many of the people the ledger has (``known``), what all rows add to a person at most (``adds``), and
+    budget : the number of people in the ledger (``known``), the most that all rows add to a person (``adds``), and
         what is ``left`` to the person with the least room, and ``left_after`` it, ``of`` which limit, if there is one.
     stops : why a release would not begin.
-    unseen : what could not be looked at yet; the steps are then those that may be asked.
-    noise : of a query, and of a private fit that is not drawn yet, what the noise of each part would be.
+    unseen : the facts that could not be seen yet; the steps are then those that may be asked.
+    noise : the noise of each part of a query or a private fit that is not drawn yet.
     """
 
     rows: int
@@ -292,7 +292,7 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, table: Any, 
 def _other_people(table: Any, people: int, rows: int) -> list[str]:
     """Columns that sound like people: far fewer where these have hardly two rows, far more where they have many.
 
-    Of a large table the first part is looked at.
+    Only the first part of a large table is looked at.
     """
     few, read = rows < 5 * people, read_rows(table)
     others = next((part for part in read.parts(read.names) if len(part)), None)

@@ -1,9 +1,9 @@
-"""Mechanisms: what is added to an answer, and how likely that was.
+"""Mechanisms: the laws of published answers, and their likelihoods.
 
 - for release, exact on the lattice: `DiscreteKNorm`, `Staircase`, `Constant`; `choose` takes the better ("auto")
 - `DiscreteLaplace`, exact too: independent noise on every axis, where it is asked for
 - for few answers, exact too: `OptimalTable`, the best law over the answers for each of them, from a linear program;
-`Hops` for labels: what is further away by edges is named less often (randomised response if all are joined);
+`Hops` for labels: labels further away by edges are named less often (randomised response if all are joined);
 `MadeTable`, made once before and named by its contents
 - continuous floats, for research and not for publication: `Laplace`, `KNorm`, `PlanarIsotropic`
 - by name: `mechanism_for`, `answer_mechanism`

@@ -193,7 +193,7 @@ def margin_of(epsilon: Fraction) -> float:
 
 
 def rounded(law: FloatArray, edges: IntArray, epsilon: Fraction) -> NDArray[np.object_]:
-    """Whole weights (n, n) near a law in floats: of sound rows, without zeros, mended where edges lose too much."""
+    """Whole weights (n, n) near a law in floats, in sound rows without zeros, mended where edges lose too much."""
     bits = digits_for(epsilon)
     margin = margin_of(epsilon)
     raised = _raised(law, edges, float(epsilon) - margin)
@@ -351,7 +351,7 @@ class AnswerTable(AnswerMechanism):
 
     @property
     def expected_error(self) -> float:
-        """E‖named - true‖² in answer units squared, under the prior; of labels the share that is named wrongly."""
+        """E‖named - true‖² in answer units squared, under the prior; for labels, the error rate."""
         if self._of_labels:
             return self._mean(1.0 - np.eye(len(self._points)))
         return self._mean(self._distances(self._points, 2))
@@ -511,8 +511,8 @@ class MadeTable(AnswerTable):
     space : the SHA-256 of the state space whose answers they are (`StateSpace.digest`).
     frame : the lattice of the answers; the integers themselves without one.
     prior : public weights (n,) of the answers, all alike without them; only errors are told by them.
-    making : how it was made, where that is known.
-    labels : whether the answers are names.
+    making : the figures of its making, if known.
+    labels : True if the answers are names.
 
     Raises
     ------

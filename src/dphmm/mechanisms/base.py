@@ -116,7 +116,7 @@ class LatticeMechanism(ABC):
     @property
     @abstractmethod
     def log_normaliser(self) -> float:
-        """log of the sum of exp(`log_likelihood_lattice`) over all z: what laws of different hulls need compared."""
+        """log of the sum of exp(`log_likelihood_lattice`) over all z, for comparing laws of different hulls."""
 
     @abstractmethod
     def loss_lattice(self, v: ArrayLike) -> Loss:

@@ -28,7 +28,7 @@ class DiscreteLaplace(DiscreteKNorm):
     """P(z | answer) ∝ exp(-ε·Σ|z_i - answer_i|/s_i) on the lattice: independent discrete Laplace noise on every axis.
 
     `for_hull` takes s_i, in lattice steps, as S/pitch_i rounded up, S the l1 sensitivity in answer units. ``hull`` is
-    the body of this mechanism, {Σ|v_i|/s_i <= 1}: who is hidden and what is lost are told by it. It is never flat.
+    the body of this mechanism, {Σ|v_i|/s_i <= 1}: it decides who is hidden and what is lost. It is never flat.
 
     Parameters
     ----------

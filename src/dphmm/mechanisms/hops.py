@@ -1,6 +1,6 @@
 """The mechanism ``hops`` for labels: an answer is the less likely, the more edges of the policy lie between. Any graph.
 
-Where every two answers are joined it is randomised response.
+If every two answers are joined, it is randomised response.
 
 Proof: docs/proofs/hops.md.
 """
@@ -46,12 +46,12 @@ _cache = Recent[str, TableLaw](64)
 class Hops(AnswerTable):
     """P(z | answer) proportional to e^(-c·h), h the edges between answer and z; c is the largest that keeps ε.
 
-    c lies between ε/2 and ε. Of answers that are all joined (a complete policy) c is ε: randomised response, which
+    c lies between ε/2 and ε. If all answers are joined (a complete policy), c is ε: randomised response, which
     names the truth with probability e^ε / (e^ε + n - 1), as often as any mechanism that keeps ε can where all answers
-    are alike likely. What no edge leads to counts as one edge more than the longest way: a release can tell nearly for
-    certain in which connected part of the policy a state is. Nothing is impossible. The weights are whole numbers,
-    certified for every edge. But for randomised response they are made from floats and may differ between machines, so
-    their sha256 is part of `describe`.
+    are alike likely. An answer without a way to it counts as one edge more than the longest way: a release can
+    tell nearly for certain in which connected part of the policy a state is. Nothing is impossible. The weights are
+    whole numbers, certified for every edge. But for randomised response they are made from floats and may differ
+    between machines, so their sha256 is part of `describe`.
 
     Parameters
     ----------

@@ -216,7 +216,7 @@ class Continuous:
 
 @lru_cache(maxsize=256)
 def _shells(rank: int, epsilon: float, offset: float) -> tuple[float, float]:
-    """log of the sum over j >= 0 of e^{-εj}(j+g)^k, and the mean of (j+g)² under these weights: of no hull."""
+    """log of the sum over j >= 0 of e^{-εj}(j+g)^k, and the mean of (j+g)² under these weights, for any hull."""
     # Without an offset the first of them is j = 1, whose weight may be too small for a float.
     radii: FloatArray = np.arange(rank + 3, dtype=np.float64)[:, None] + (offset or 1.0)
     weight = float(series(radii[: rank + 1] ** rank, epsilon)[0])

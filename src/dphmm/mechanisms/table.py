@@ -67,7 +67,7 @@ class OptimalTable(AnswerTable):
     answers : distinct lattice points (n, d); their order has no part in the law.
     edges : pairs (m, 2) of rows of ``answers`` that must lose at most ε. Both orders, and repeats, are one pair.
     epsilon : from 2**-20 to 2**10.
-    loss : what is least in the mean, "squared" or "euclidean".
+    loss : the error that is least in the mean, "squared" or "euclidean".
     frame : the lattice of the answers; the integers themselves without one.
     prior : public weights (n,) of the answers, all alike without them. Never anything computed from a true state.
     costs : instead of a loss, the costs (n, n) of naming each answer (column) where each (row) is true.

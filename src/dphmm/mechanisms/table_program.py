@@ -5,12 +5,12 @@ It is over all mechanisms that name an answer of a set.
 Unknown are the probabilities P(z | s) of naming z where the truth is s. A mechanism with other outputs, and an estimate
 made of them, is one of these; so none that keeps ε, followed by any choice of an answer, has a smaller mean cost.
 Motions of the lattice that leave answers, prior, costs and policy as they are tie unknowns together: the mean of an
-optimum over them is an optimum. What comes out are floats: a proposal, nothing more.
+optimum over them is an optimum. The result is floats: a proposal, nothing more.
 
 This is the linear program of Bordenabe, Chatzikokolakis and Palamidessi (CCS 2014) with the edges of a policy instead
 of all pairs of places.
 
-What a table is made from is checked before memory or minutes are spent on it.
+The inputs of a table are checked before memory or minutes are spent on it.
 
 Solved by columns, the program has room for more answers.
 A column is what one answer weighs where each answer is true. The rows of a table never join two columns but by
@@ -202,7 +202,7 @@ def _signed_permutations(d: int) -> list[IntArray]:
 @dataclass(frozen=True, eq=False)
 class Optimum:
     """``value``: the least mean cost. ``bound``: one that no mechanism is below, from the dual. ``law`` (n, n):
-    P(z | s) of a best mechanism. ``unknowns``: of the program, or the columns of the last one.
+    P(z | s) of a best mechanism. ``unknowns``: their number in the program, or the columns of the last one.
     """
 
     value: float
@@ -326,7 +326,7 @@ class _Mixture(NamedTuple):
 
 
 class _Search:
-    """The columns (k, n) known so far, and the best multipliers: what each answer may cost at most in any mechanism."""
+    """The columns (k, n) known so far, and the best multipliers: the most that each answer costs in any mechanism."""
 
     def __init__(self, problem: Problem, epsilon: float) -> None:
         self._epsilon = epsilon
@@ -426,7 +426,7 @@ class _Search:
         return max(0.0, bound - _ROUNDING * float(np.abs(self._best).sum())), np.array(found).reshape(-1, self._n)
 
     def _window(self, y: int, wanted: BoolArray) -> _Window:
-        """The answers near y and all that are wanted: what a column of y is looked for on."""
+        """The answers near y and all that are wanted: the search space for a column of y."""
         inside = wanted | (self._ways[:, y] < self._reach)
         known = self._windows.get(y)
         if known is None or not np.array_equal(known.inside, inside):

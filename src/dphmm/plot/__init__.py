@@ -3,8 +3,8 @@
 - a report (`dphmm.report.read_report`), with the figures of its page: `belief`, `day`, `error`, `nights`, `strip`,
   `people`, `shares`; a policy's set: `indistinguishable`
 - counts of moves (`dphmm.query("flows", ...)`): the map `directly_follows`
-- what a budget buys, before it is spent: `ladder`, `nights`; a population: `shares`
-- what hides a state: `hull`, `policy`, `degree_of_protection`; what adversaries find: `attacks`
+- the worth of a budget, before it is spent: `ladder`, `nights`; a population: `shares`
+- the protection of a state: `hull`, `policy`, `degree_of_protection`; the findings of adversaries: `attacks`
 
 Those of the first three lines are SVG (`dphmm.report.Figure`): a notebook shows them, ``.save("x.svg")`` writes one,
 and ``.table`` has its numbers. The others are drawn on a matplotlib Axes, which they return (``pip install

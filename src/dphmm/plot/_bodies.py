@@ -26,7 +26,7 @@ MOST_EDGES = 50_000
 def hull(body: SensitivityHull, *, around: Any = None, ax: Axes | None = None) -> Axes:
     """A sensitivity hull in answer units: the shape of the noise.
 
-    ``around`` (d,): the answer it is drawn around, the origin by default. Hulls of one number are an interval; of more
+    ``around`` (d,): the answer it is drawn around, the origin by default. Hulls of one number are an interval; for more
     than two the outline in the first two is drawn. Raises InvalidInput for a hull without listed corners.
     """
     if not isinstance(body, SensitivityHull):

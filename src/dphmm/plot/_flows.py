@@ -27,7 +27,7 @@ def directly_follows(flows: Any) -> Figure:
 
     Parameters
     ----------
-    flows : what ``dphmm.query("flows", ..., ends=True)`` gives; without ``ends`` there are no beginnings and ends.
+    flows : the result of ``dphmm.query("flows", ..., ends=True)``; without ``ends`` there are no beginnings and ends.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Pictures of what was measured: what adversaries find."""
+"""Pictures of measurements: the findings of adversaries."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def indistinguishable(policy: PolicyGraph, space: StateSpace, place: int | str) 
 def ladder(plan: SchedulePlan | Sequence[SchedulePlan]) -> Figure:
     """The expected errors of what `dphmm.choose.plan` tried, by the number of releases; the chosen schedule has a ring.
 
-    Of several plans: what each of their totals buys.
+    For several plans: the worth of each total.
     """
     if isinstance(plan, SchedulePlan):
         return figures.ladder(plan)

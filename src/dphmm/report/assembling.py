@@ -172,8 +172,8 @@ def release_report(
 
     ``believe``: the model that reads the answers, in place of the plan model.
 
-    ``users``: whom to look at step by step, in this order; by default everybody, or every n-th by name where there are
-    many rows. ``ledger``: where the releases were stored; each shown row must be in it, and what was spent is of all
+    ``users``: the people to show step by step, in order; by default everybody, or every n-th by name if there are
+    many rows. ``ledger``: the ledger of the releases; each shown row must be in it, and what was spent is of all
     its files and queries. ``plan``: the one that it was released by, with those of other totals. ``truth``: for the
     data owner, or of simulated people. ``progress`` hears (done, total) of each stage, and ``stage`` what it is called.
 
@@ -283,7 +283,7 @@ def read_report(
     released : the file that ``dphmm release`` or `release_many` wrote.
     model, policy : those of the release; without a policy nothing is smoothed.
     initials, step_choices : those of the release, as `release_many` takes them.
-    plan : the one that it was released by, as `read_plan` gives it: what other totals would give is then told too.
+    plan : the one that it was released by, as `read_plan` gives it: the worth of other totals is then told too.
     progress : a bar on a terminal, or a function that is called with (done, total).
     choices : users, truth, title, backdrop, as `ReportChoices` has them.
 
@@ -487,7 +487,7 @@ class _Reading:
     def _person(
         self, user: str, smoothed: SmoothedSteps, truth: TrueRows | None, shown: bool, counted: bool, by_hour: bool
     ) -> Person | None:
-        """A person counted; what a page shows of them, where they are ``shown``."""
+        """A counted person, with the page's data about them if they are ``shown``."""
         self.remade += 1
         assert smoothed.marginals is not None
         rows, space, cells = self._rows.by_user[user], self._made.space, self._cells
@@ -512,7 +512,7 @@ class _Reading:
         return Person(user, rows, found, guess, smoothed.state, smoothed.probability, spread)
 
     def _held_out(self, rows: IntArray, marginals: FloatArray) -> Answered:
-        """A person's answers, and where all others put the person at each: what is believed, without its own answer."""
+        """A person's answers, and the belief at each from all others, without its own answer."""
         file, asked = self._file, np.flatnonzero(self._rows.asked[rows])
         at, beliefs, noise = rows[asked], marginals[asked].copy(), np.empty(len(asked))
         names = np.array([file.plans[row] for row in at.tolist()])
@@ -525,7 +525,7 @@ class _Reading:
         return Answered(file.step[at].astype(np.float64), self._rows.z[at], noise, guessed, file.step[rows])
 
     def _numbers(self, user: str, rows: IntArray) -> list[int | None]:
-        """The numbers in tables of the steps of a person's rows, by times or the ledger: what was chosen for each."""
+        """The numbers in tables of a person's steps, by times or the ledger; they decide the choices for each."""
         origin = self._file.origin(int(rows[0]), self._made.model.step)
         if not origin and self._ledger is not None:
             header = self._ledger.header(user, self._made.statement.query)
@@ -566,7 +566,7 @@ class _Reading:
     def _published(self, user: str, rows: IntArray, *, beside: bool) -> AnswerHistory:
         """The answers of the file; ``beside`` all earlier ones that the ledger has of the query.
 
-        What was chosen is known for the rows alone: another file may have had other choices.
+        Choices are known for the rows alone: another file may have had other ones.
         """
         file, found = self._file, dict[int, tuple[Any, str, float, int | None]]()
         if beside and self._ledger is not None:
@@ -619,7 +619,7 @@ def _require_plans(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mappin
 
 
 def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[tuple[int, Fraction]]], int]:
-    """The answers about each person that a ledger has beside the file's: of other files, and of other queries.
+    """The answers about each person that a ledger has beside the file's, from other files and other queries.
 
     Also the number of these queries.
     """
@@ -699,7 +699,7 @@ def prospects_in(
 
 
 def _shares(rows: Rows, file: ReleasedFile, reading: _Reading) -> list[Share]:
-    """At each step that is asked, the shares of labels corrected for the noise; of steps with one plan."""
+    """At each step that is asked, the shares of labels corrected for the noise, if the step has one plan."""
     found, asked = [], rows.asked
     moments = rows.step if rows.time is None else rows.time
     for when in np.unique(moments[asked]).tolist():

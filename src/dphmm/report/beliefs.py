@@ -38,8 +38,8 @@ class Cells:
     """The cells of a planar space as they are drawn, in answer units.
 
     ``of`` (N,): the number of each state's cell; ``rings``: the corners of each. A grid's cells are numbered row by row
-    from the south-west, ``columns`` x ``rows`` of them with sides of ``side``; others as their states. ``joined``: how
-    many states a side of a drawn cell has; 1 unless there are too many to see.
+    from the south-west, ``columns`` x ``rows`` of them with sides of ``side``; others as their states. ``joined``: the
+    number of states on a side of a drawn cell; 1 unless there are too many to see.
     """
 
     of: IntArray
@@ -51,7 +51,7 @@ class Cells:
 
     @classmethod
     def of_space(cls, space: StateSpace) -> Cells:
-        """The cells of a grid, of H3 or zones as they are; of other answers in the plane squares around them.
+        """The cells of a grid, of H3 or zones as they are; for other answers in the plane, squares around them.
 
         Raises InvalidInput for zones without the shapely package.
         """

@@ -204,7 +204,7 @@ def interval_chart(shares: Sequence[Share], width: float, finding: str) -> Drawi
 
 
 def shared_scale(believed: Sequence[FloatArray], answers: Sequence[FloatArray]) -> FloatArray:
-    """The numbers on one axis for all people: of all that is believed (n, 3, 2), and answers (k,) a quarter beyond."""
+    """The numbers on one axis for all people: all beliefs (n, 3, 2), and answers (k,) up to a quarter beyond."""
     least, most = min(float(band.min()) for band in believed), max(float(band.max()) for band in believed)
     room = (most - least or 1.0) / 4
     # An answer may lie far beyond all states: it is drawn at the edge.
@@ -222,7 +222,7 @@ def band_chart(
     ticks: Sequence[tuple[float, str]],
     finding: str,
 ) -> Drawing:
-    """Answers of one number over the steps: what a reader believes as three bands (n, 3, 2), answers (k, 2)."""
+    """Answers of one number over the steps: a reader's belief as three bands (n, 3, 2), answers (k, 2)."""
     drawing, values, n = Drawing(width, height, finding, "chart"), named(scale, ""), len(band)
     left = max(48.0, 16 + 7 * max(len(name) for _, name in values))
     axes = Axes(drawing, left, width - 8, 12, height - 28, (0.0, float(n)), (float(scale[0]), float(scale[-1])))

@@ -104,9 +104,9 @@ class Person:
     """One person as the page shows them: numbers of rows by step, and what a reader believes at each of them (n,).
 
     ``levels`` (n, cells) as `beliefs.levels` gives them, of drawn cells in the plane and of states elsewhere; ``guess``
-    (n, d): where a reader guesses them to be (`dphmm.choose.simulated.Guesses.better`), of labels the likeliest;
-    ``state`` and ``probability`` (n,): the likeliest state; ``spread`` (n,): how far off a reader expects the guess to
-    be. All are None where no policy is known.
+    (n, d): the reader's guess of their place (`dphmm.choose.simulated.Guesses.better`), for labels the likeliest;
+    ``state`` and ``probability`` (n,): the likeliest state; ``spread`` (n,): the error that a reader expects of
+    the guess. All are None if no policy is known.
     """
 
     name: str
@@ -123,8 +123,8 @@ class Truth:
     """The true places of the rows (n, d), for the data owner, or of ``simulated`` people.
 
     On a map these are places in metres of its projection, elsewhere answers of the true states; NaN where a row has no
-    such answer. ``outside`` (n,): rows in no state, which are in no error. ``errors`` (n,): how far off a reader's
-    guesses are; NaN where nothing is known. ``without``: the mean distance of the best single place.
+    such answer. ``outside`` (n,): rows in no state, which are in no error. ``errors`` (n,): the errors of
+    a reader's guesses; NaN where nothing is known. ``without``: the mean distance of the best single place.
     """
 
     places: FloatArray
@@ -248,13 +248,13 @@ def _first_away(space: StateSpace, places: FloatArray) -> int | None:
 class ReleaseReport:
     """One released file and everything a page about it needs.
 
-    ``name``: of the file. ``persons``: those who can be looked at; the first is shown. ``chosen``: whether whoever made
-    the page named them. ``spreads`` (n,): how far off a reader expects to be at the rows of everybody in the figures,
+    ``name``: the file's. ``persons``: those who can be looked at; the first is shown. ``chosen``: True if the maker of
+    the page named them. ``spreads`` (n,): the error that a reader expects at the rows of everybody in the figures,
     whoever is shown; NaN for others; ``alone`` (n,) the same of the best guesses without the file.
     ``lines``: the mean error of straight lines between answers, where held-out answers are nearer to them.
     ``plans``: the different plans of the file's answers; empty where not all of them were made again.
     ``elsewhere``: (step, epsilon) of each answer about a person that a ledger has beside those of the
-    file; None without a ledger. ``queries``: how many other queries they are of.
+    file; None without a ledger. ``queries``: the number of other queries among them.
     """
 
     title: str
@@ -684,7 +684,7 @@ class ReleaseReport:
 
     @cached_property
     def in_file(self) -> list[tuple[str, list[tuple[int, int, Fraction]]]]:
-        """The same of the file alone: what was published, and what its reader sees."""
+        """The same for the file alone, as its reader sees it."""
         return self._in_blocks(alone=True) if self.elsewhere else self.spent
 
     def _in_blocks(self, *, alone: bool) -> list[tuple[str, list[tuple[int, int, Fraction]]]]:

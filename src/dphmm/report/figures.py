@@ -1,6 +1,6 @@
 """The figures of a report: each is one function, whose drawing the page and `dphmm.plot` show alike.
 
-A figure has its finding as its heading and its numbers as a table. Where a report has no such figure it is None.
+A figure has its finding as its heading and its numbers as a table. If a report has no such figure it is None.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def indistinguishable(
 ) -> Figure:
     """The cells that a policy joins to a state; ``metres``: the covered distance, which is then the scale.
 
-    ``report``: whose backdrop lies below.
+    ``report``: the report of the backdrop below.
     """
     cells = Cells.of_space(space) if report is None or report.cells is None else report.cells
     near = np.union1d(policy.neighbors(state), [state]).astype(np.int64)
@@ -296,7 +296,7 @@ def _log_charts(
     called: str,
     **marks: Any,
 ) -> list[Drawing]:
-    """Errors by a number of what is ``called`` so: of (name, style, points) a line each."""
+    """Errors by a number of what is ``called`` so: a line for each (name, style, points)."""
     ends = sorted({x for _, _, points in lines for x, _ in points})
     ticks = [(ends[0], plural(int(ends[0]), called) if called else f"budget {ends[0]:g}")]
     ticks += [(end, f"{end:g}") for end in ends[1:]]
@@ -351,7 +351,7 @@ def _off(unit: str) -> str:
 
 
 def strip(report: ReleaseReport) -> Figure | None:
-    """Labels: what a reader believes of some people, step by step."""
+    """Labels: a reader's belief about some people, step by step."""
     people = [person for person in report.persons if person.state is not None]
     if not report.space.has_labels or not people:
         return None
@@ -390,7 +390,7 @@ def _often(report: ReleaseReport) -> list[int]:
 
 
 def colours_of(report: ReleaseReport) -> list[int]:
-    """The number of each label's colour; of too many labels those published most often have one of their own.
+    """The number of each label's colour; if labels are too many, those published most often have one of their own.
 
     All others share the last. By the order of names alone the commonest label may be one of these.
     """
@@ -458,7 +458,7 @@ def share_charts(report: ReleaseReport) -> list[tuple[str, Drawing]]:
 
 
 def share_rows(report: ReleaseReport) -> list[tuple[str, str, str, str]]:
-    """The shares in numbers: when, label, share, interval; of all labels."""
+    """The shares of all labels in numbers: moment, label, share, interval."""
     rows, names, year = [], report.space.names, words.several_years(report)
     for share in report.shares:
         when = f"step {share.when:,}"

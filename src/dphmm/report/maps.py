@@ -110,7 +110,7 @@ def shapes_below(report: ReleaseReport) -> Markup:
 
 
 def _zones(report: ReleaseReport) -> Sequence[FloatArray]:
-    """The outlines that are drawn of all zones; of other cells none."""
+    """The outlines of all zones; other cells have none."""
     cells = report.cells
     return cells.rings if cells is not None and isinstance(report.space.unmerged, Zones) else ()
 

@@ -87,7 +87,7 @@ class OverSteps:
 
     @cached_property
     def measured(self) -> tuple[FloatArray | None, FloatArray | None]:
-        """The measured error at each step (L,), and between which 8 of 10 rows lie (L, 2); of labels the first."""
+        """The measured error at each step (L,), and the bounds (L, 2) of 8 in 10 rows; for labels, the first alone."""
         truth = self.report.truth
         if truth is None or not truth.counted.any():
             return None, None

@@ -477,7 +477,7 @@ class Content(Shown):
 
 
 def _first_and_last(stays: Stays, unit: str) -> tuple[str, str]:
-    """The errors after the first and the last stay of a ladder; of a sequence there is one."""
+    """The errors after the first and the last stay of a ladder; a sequence has one."""
     ends = [off(stay.error, unit) for stay in stays.found if stay.after in AFTER and stay.answers]
     first = "not asked" if stays.found else _NOT_COMPUTED
     last = "" if stays.what == "sequence" or AFTER[-1] in {stay.after for stay in stays.found} else _NOT_COMPUTED

@@ -43,7 +43,7 @@ class Shown:
     def first_person(self) -> int:
         """The number of that person: the first by name with an answer whom a reader places inside the map.
 
-        Where there is no such person it is the first with an answer.
+        If there is no such person it is the first with an answer.
         """
         if self.report.chosen:
             return 0

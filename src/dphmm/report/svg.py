@@ -32,7 +32,7 @@ _MARGIN, _GAP = 10.0, 14.0
 class Drawing:
     """An SVG picture, ``width`` x ``height`` units, y down; ``finding`` says in a sentence what it shows.
 
-    ``scales``: whether the picture may be drawn larger or smaller; charts with words are not. ``margin``: room on all
+    ``scales``: True if the picture may be drawn larger or smaller; charts with words are not. ``margin``: room on all
     four sides beside these.
     """
 

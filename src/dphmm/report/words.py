@@ -59,7 +59,7 @@ def cells_name(report: ReleaseReport) -> str:
 class Counts:
     """The counts of the blocks of a file.
 
-    ``most``: answers in a block of anybody; ``alike``: every block has so many. ``blocks``: of whoever has most.
+    ``most``: answers in a block of anybody; ``alike``: every block has so many. ``blocks``: of the person with most.
     ``block``: its name, "a day"; empty where none is known. ``regular``: an answer at every step of everybody, from
     their first to their last.
     """

@@ -6,8 +6,8 @@ decisions; a decision that is not reached reads none. Attempts follow each other
 fetched that will not be read. So ``draw(m)`` equals m calls of ``draw(1)`` and the plain path, word by word,
 from the same bits.
 
-Noise for counts is here too: discrete Laplace and discrete Gaussian, with exactly the stated probabilities. What is
-added to a count is an integer, so the sum has no low-order bits to tell which count it came from.
+Noise for counts is here too: discrete Laplace and discrete Gaussian, with exactly the stated probabilities. The
+noise of a count is an integer, so the sum has no low-order bits to tell which count it came from.
 
 Proofs: docs/proofs/sampling.md, docs/proofs/discrete-noise.md.
 """
@@ -217,7 +217,7 @@ class LatticeSampler:
         return [max(-NOISE_BOUND, min(NOISE_BOUND, component)) for component in lattice]
 
     def _last_exponent(self, values: Sequence[int]) -> Fraction:
-        """x >= 0 of the last acceptance exp(-x): what the level's weight lacks to the law asked for."""
+        """x >= 0 of the last acceptance exp(-x): the factor from the level's weight to the law asked for."""
         assert self._last is not None
         if self._graded:
             norm = max(Fraction(v, b) for v, b in zip(values, self._body.offsets, strict=True))

@@ -330,7 +330,7 @@ class JobKey:
 
     @staticmethod
     def replayed(seed: int | bytes) -> JobKey:
-        """The same key for the same seed: for tests and simulation. What is drawn under it promises nothing."""
+        """The same key for the same seed: for tests and simulation. A release under it promises nothing."""
         return _restored(_key_of(seed, _REPLAYED), True)
 
     @property
@@ -418,7 +418,7 @@ def _typed(part: Any) -> tuple[bytes, bytes]:
 
 
 def _restored(key: bytes, replayed: bool) -> JobKey:
-    """A key of these bytes: what a pickle calls."""
+    """A key of these bytes, for pickles."""
     made = object.__new__(JobKey)
     _SECRETS.put(made, _Secret(key, replayed))
     return made

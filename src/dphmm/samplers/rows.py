@@ -1,8 +1,8 @@
 """Unimodular changes of basis in which a thin or slanted body fills its box.
 
 A body {y} is seen in coordinates x = R y, R integer with determinant ±1, so lattice points stay lattice points. The
-rows of R are made short as seen from points that outline the body (Lagrange in two dimensions, LLL in more). How well
-that is done decides only how often a proposal is refused; that R is unimodular is exact.
+rows of R are made short as seen from points that outline the body (Lagrange in two dimensions, LLL in more). Their
+length decides only how often a proposal is refused; R is unimodular exactly.
 
 Proof: docs/proofs/sampling.md.
 """

@@ -1,7 +1,7 @@
 """Uniform real numbers, read 64 binary digits at a time and only as far as a decision needs (ADR 0002); levels.
 
-A decision is a function of a uniform real U in [0, 1). What is known of U after n digits with value u is that
-it lies in [u, u+1) / 2**n; where all of that interval gives one answer, that is the answer, and otherwise
+A decision is a function of a uniform real U in [0, 1). After n digits with value u, U is known
+to lie in [u, u+1) / 2**n; where all of that interval gives one answer, that is the answer, and otherwise
 more digits are read. So every decision has exactly the law it would have had on the real number.
 
 The level j = 0, 1, 2, ... of a proposal has a probability proportional to exp(-rate·j)·|Box_j|; there is no last one.

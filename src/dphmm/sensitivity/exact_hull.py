@@ -17,7 +17,7 @@ Volume and second moment of a body, exactly, and how far it reaches.
 Sums over the simplices that its corners make with the centre. Over a simplex (0, v_1..v_k): E[u uᵀ] = (sum v_i v_iᵀ + t
 tᵀ) / ((k+1)(k+2)), t = sum v_i, with weight |det| / k! (docs/theory.md F3; equal to the planar fan formula for k = 2).
 
-How far a body reaches in a direction is a bound that is proved and not computed in floats.
+The reach of a body in a direction is a bound that is proved and not computed in floats.
 
 Proofs: docs/proofs/hull.md, docs/proofs/protection.md, docs/proofs/sampling.md.
 """
@@ -483,7 +483,7 @@ PLANAR_SPAN = 2**14
 
 
 def volume(body: Body) -> Fraction:
-    """k-dimensional volume in lattice units of the span; of the box around it for a body known by facets alone."""
+    """k-dimensional volume in lattice units of the span; for a body known by facets, that of the box around it."""
     k = body.normals.shape[1]
     if body.vertices is None:
         return Fraction(prod(2 * w for w in _box_widths(body)))

@@ -7,7 +7,7 @@ A flat hull's noise stays on a line or plane through the true answer, and z then
 `thicken` gives it a little width in every direction, so that no release excludes a state for certain. The thickened
 body contains the flat one, so every required difference keeps its ε.
 
-How far apart answers lie is said by the l1 sensitivity, and by the largest norm between any two of them (cost).
+The l1 sensitivity measures the distance of answers, and so does the largest norm between two of them (cost).
 
 Proofs: docs/proofs/hull.md, docs/proofs/thickening.md, docs/proofs/composition.md (cost), docs/proofs/laplace.md.
 """
@@ -172,7 +172,7 @@ class SensitivityHull:
 
     @cached_property
     def volume(self) -> float:
-        """d-dimensional volume in answer units; 0 for a flat hull. Of the hull inside when ``exact`` is False."""
+        """d-dimensional volume in answer units; 0 for a flat hull. If ``exact`` is False, that of the hull inside."""
         return float(self.lattice_volume) * float(np.prod(self.frame.pitch))
 
     @cached_property
@@ -195,7 +195,7 @@ class SensitivityHull:
 
     @cached_property
     def mean_square(self) -> float:
-        """tr E[u uᵀ] of u uniform on K, in answer units squared: what expected errors are made of."""
+        """tr E[u uᵀ] of u uniform on K, in answer units squared: the factor of expected errors."""
         if self.rank == self.dimension == 2 and (planar := exact_hull.planar_sums(self.body)) is not None:
             (xx, _, yy), weight = planar
             a, b = self.frame.pitch.tolist()
@@ -204,7 +204,7 @@ class SensitivityHull:
 
     @cached_property
     def squared_size(self) -> Fraction:
-        """tr E[u uᵀ] in answer units squared, exactly: what "min-error" protection compares."""
+        """tr E[u uᵀ] in answer units squared, exactly: the criterion of "min-error" protection."""
         exact, basis = exact_hull.second_moment(self.body), self.basis.tolist()
         k = range(self.rank)
         per_axis = [sum((row[p] * exact[p][q] * row[q] for p in k for q in k), Fraction(0)) for row in basis]

@@ -3,7 +3,7 @@
 Section 6 of the DPHMM paper, with errata 6, 7, 13, 15; docs/theory.md 4.
 
 A state is exposed when no other possible state has an answer within the hull of its own (degree of protection 1).
-Each exposed state is joined to a partner; which one is the method: "nearest" (Algorithm 1), "min-volume" (Algorithm 3)
+Each exposed state is joined to a partner; the method decides which: "nearest" (Algorithm 1), "min-volume" (Algorithm 3)
 or "min-error" (least exact expected error; smallest volume is not best utility, errata 3).
 
 Degrees need no |C|² containment tests: along the rows of a lattice they are sums of runs.
@@ -410,7 +410,7 @@ def plan_merges(
 
 
 def without(constraint: Constraint, pairs: IntArray) -> Constraint:
-    """The constraint with some plan states answered as others: (state, the other) (m, 2). Who followed them follows."""
+    """The constraint with some plan states answered as others: (state, the other) (m, 2). Their followers follow."""
     plan, answered_as = constraint.plan.copy(), np.arange(constraint.n_states, dtype=np.int64)
     plan[pairs[:, 0]] = False
     answered_as[pairs[:, 0]] = pairs[:, 1]

@@ -1,7 +1,7 @@
 """Plans, answers and beliefs of many subjects at one step, in compiled calls, instead of one by one.
 
 A block has a row for each prior. The kernels plan the rows that they can decide for certain; the planner plans all
-others. What a release needs of a plan (hash, cost, record) comes from packed columns; the plan itself is made by the
+others. A release takes a plan's hash, cost and record from packed columns; the plan itself is made by the
 planner when somebody looks at it, and must have the same hash.
 
 Proofs: docs/proofs/promise.md, docs/proofs/delta-sets.md, docs/proofs/sampling.md.

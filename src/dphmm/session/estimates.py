@@ -1,4 +1,4 @@
-"""Estimates: what the public belief says after a release. They are computed from answers, so they cost nothing.
+"""Estimates of the public belief after a release. They are computed from answers, so they cost nothing.
 
 Proof: docs/proofs/support.md.
 """
@@ -29,7 +29,7 @@ class Estimate(NamedTuple):
 def estimate(posterior: Belief, space: StateSpace, loss: str = "squared") -> Estimate:
     """The Bayes estimate: the posterior mean answer, the Euclidean median, or the answer of the likeliest state.
 
-    Of labels it is the name of the likeliest state, whatever the loss. Ties between likeliest states, to 1e-12, go to
+    For labels it is the name of the likeliest state, whatever the loss. Ties between likeliest states, to 1e-12, go to
     the lowest number. Raises InvalidInput for another loss than `ESTIMATE_LOSSES`.
     """
     one_of(loss, ESTIMATE_LOSSES, "loss")

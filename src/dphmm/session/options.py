@@ -73,9 +73,9 @@ class Options:
         start: str | None = "before",
         labels: bool = False,
     ) -> Options:
-        """Options from what a user passes; ``labels``: whether answers are names. Raises InvalidInput naming the field.
+        """Options from a user's choices; ``labels``: True if answers are names. Raises InvalidInput naming the field.
 
-        Of names "auto" is the table by hops: there is no noise to add. ``mechanism`` may be a made table, or the
+        For names "auto" is the table by hops: there is no noise to add. ``mechanism`` may be a made table, or the
         reference of one that has been read.
         """
         chosen = _mechanism(mechanism)
@@ -107,7 +107,7 @@ class Options:
         }
 
     def written(self) -> dict[str, str]:
-        """The options as strings: what a ledger records and compares."""
+        """The options as strings, as a ledger records and compares them."""
         return {
             "epsilon": str(self.epsilon),
             "constraint": str(self.constraint),
@@ -129,7 +129,7 @@ class Options:
 
 
 def _mechanism(given: str | MadeTable) -> str:
-    """The name of a mechanism; of a made table its reference, which says what is in it. Raises InvalidInput."""
+    """The name of a mechanism; for a made table its reference, which identifies its contents. Raises InvalidInput."""
     if isinstance(given, MadeTable):
         return make_known(given)
     if isinstance(given, str) and is_reference(given):
@@ -189,7 +189,7 @@ def checked_caps(epsilon: Exact | None, cost: Exact | None, promise: SequencePro
 def epsilon_of_step(
     epsilon: Exact | None, promise: SequencePromise | None, step: float | None, schedule: Schedule | None = None
 ) -> Exact | None:
-    """The epsilon of a release: what a user passes, else what a promise leaves to each step where all are asked.
+    """The epsilon of a release: the user's, else the share of a promise for each step if all are asked.
 
     With a schedule it is left to that where a user passes none.
     """

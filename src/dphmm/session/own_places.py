@@ -53,7 +53,7 @@ class Person(NamedTuple):
 def public_base(model: MarkovModel) -> FloatArray:
     """The public law (S,) of places: half even, half the occupancy of the model, where its start is one.
 
-    Of a model with secrets places are these.
+    If a model has secrets, places are its secrets.
     """
     even, weights = np.full(model.n_secrets, 1.0 / model.n_secrets), model.occupancy_weights
     return even if weights is None else 0.5 * even + 0.5 * weights / weights.sum()

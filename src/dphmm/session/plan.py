@@ -59,8 +59,8 @@ class Plan:
     with in all queries of this step; ``joint_edges``: those that other queries had fixed before. ``cost``: the largest
     loss between any two plan states (Theorem 6.3). ``inputs``: the SHA-256 of all public inputs. ``merged`` (m, 2):
     plan states that nothing hides, and the plan states that they are answered as instead of being joined to one;
-    ``constraint`` is without them. ``packed``: the plan set with them, a bit for each state. ``chosen``: what somebody
-    chose for the step alone, as JSON; "" for nothing.
+    ``constraint`` is without them. ``packed``: the plan set with them, a bit for each state. ``chosen``: the choices
+    for the step alone, as JSON; "" for none.
     """
 
     constraint: Constraint
@@ -127,7 +127,7 @@ class Plan:
 
     @cached_property
     def request(self) -> Request:
-        """A release under it, as a ledger is asked for one: of step 1, and of nobody yet."""
+        """A release under it, as a ledger is asked for one: for step 1, and for nobody yet."""
         return Request("", "", 1, "release", self.promised, self.cost, self.record, True, self.constant)
 
     def _description(self) -> str:
@@ -445,7 +445,7 @@ class Position(NamedTuple):
 def spread(belief: Belief, space: StateSpace) -> float:
     """Root of the mean squared distance of a belief's answers from their mean, in answer units.
 
-    Of labels the probability that the likeliest state is not the true one.
+    For labels, the probability that the likeliest state is not the true one.
     """
     p, answers = belief.probability, space.own_answers
     if space.has_labels:

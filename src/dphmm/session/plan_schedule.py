@@ -62,7 +62,7 @@ class PlanSchedule:
     def beside(self, number: int, partners: IntArray, choice: StepChoice | None = None) -> int:
         """The number of the plan of the same support under partners (p, 2) that other queries have fixed.
 
-        ``choice``: what was chosen for the step.
+        ``choice``: the choice for the step.
         """
         if choice is not None and choice.joined and choice.joins is None:
             support, planner = self.support_of(number), self._setting.under(choice).planner

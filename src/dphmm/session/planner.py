@@ -58,7 +58,7 @@ class Planner:
     """Makes and keeps the plans of one policy, space and set of options. Threads may share one.
 
     ``chosen``: "epsilon" and "policy" as its plans record them, where they were chosen for single steps. ``weights``
-    (N,): how often people are in each state, of all 2**32 times, by which protection="auto" weighs errors; None for
+    (N,): the times in 2**32 that people are in each state, by which protection="auto" weighs errors; None for
     alike.
     """
 
@@ -101,8 +101,8 @@ class Planner:
     ) -> Plan:
         """The plan of a step: from the cache, or made now.
 
-        ``partners`` (p, 2) are edges that another query of the same timestamp has fixed. Of the ``choice`` it takes
-        what it says of joins; epsilon and policy are its own.
+        ``partners`` (p, 2) are edges that another query of the same timestamp has fixed. From ``choice`` it takes
+        the joins alone; epsilon and policy are its own.
         """
         fixed = partners.astype("<i8").tobytes() if len(partners) else b""
         packed = np.packbits(support).tobytes()

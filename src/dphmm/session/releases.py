@@ -22,7 +22,7 @@ class Release:
     """The published answer of one step.
 
     t : step, from 1. z (d,) : the released answer, in answer units; z_lattice (d,) : the same in lattice steps.
-    Of labels z is a name.
+    For labels z is a name.
     epsilon : the promise of this release given the past. cost : the largest loss between any two plan states
     (Theorem 6.3).
     constant : the answer was a public constant. secure : False for any other bits than the system's.
@@ -72,7 +72,7 @@ class Release:
 
 
 class Released(NamedTuple):
-    """One published row: whose, when (microseconds since 1970 UTC; None without times), and the release."""
+    """One published row: its user, its time (microseconds since 1970 UTC; None without times), and the release."""
 
     user: str
     time: int | None
@@ -120,7 +120,7 @@ class Releases(Sequence[Released]):
     """Published rows (n,) in order of user and step, column by column; row i is under ``terms[term[i]]``.
 
     ``users`` (n,), ``times`` (n,) or None, ``t`` (n,), ``z`` and ``z_lattice`` (n, d), ``secure`` (n,). A row that was
-    not asked has the terms `NOT_ASKED`, and 0 as z. Of ``labels``, the names of all states, z is a number here.
+    not asked has the terms `NOT_ASKED`, and 0 as z. With ``labels``, the names of all states, z is a number here.
     As a sequence it gives each row as `Released`.
     """
 

@@ -17,8 +17,8 @@ true states. Before it the ledger admits the requests of a round (`Transaction.a
 folded from it again where the commit fails. Estimates are no part of it, they are views. The δ-sets of several subjects
 go through lines 2 to 5 together, to the same bits, in `dphmm.session.block`.
 
-A round is a set of rows whose plans are known before any of them is answered. Where plans are public in advance one
-round holds every row; where they depend on answers a round holds at most one row of each subject. A session is a table
+A round is a set of rows whose plans are known before any of them is answered. If plans are public in advance, one
+round holds every row; if they depend on answers, a round holds at most one row of each subject. A session is a table
 of one row.
 
 Words: noise is drawn plan by plan, in the order of the first row (by subject, then step) that uses each; within a plan
@@ -276,8 +276,8 @@ class SubjectState:
 class PlannedRequests(NamedTuple):
     """The plans of a round, and of each request (m,) the number of its plan among them, -1 where none is asked.
 
-    Where plans follow beliefs, ``before`` (k,) says where the subject of each told request stands before its step, and
-    ``blocked`` which plans were made together.
+    If plans follow beliefs, ``before`` (k,) is the position of the subject of each told request before its step, and
+    ``blocked`` the plans that were made together.
     """
 
     plans: Sequence[Plan]
@@ -408,8 +408,8 @@ class Engine:
         """Draw and store the rows that are not stored yet, in a transaction of the caller's; `show` comes after it.
 
         ``states`` (n,) are the true states of the rows, -1 for a place that the space does not have. Raises as the
-        planner and `Transaction.admit_many` do, before anything is drawn; what refuses a later round than one with an
-        answer is told as ``refused``.
+        planner and `Transaction.admit_many` do, before anything is drawn; the refusal of a later round than one
+        with an answer is told as ``refused``.
         """
         past = self._look(transaction, subjects)
         for place in _first_rows(rows.owner).tolist():
@@ -475,7 +475,7 @@ class Engine:
         return np.array([subject.last for subject in subjects], dtype=np.int64)
 
     def _version(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> int:
-        """The version of the account of one subject; of many, each of whom is looked at anyway, that is not asked."""
+        """The version of the account of one subject; many are not asked for theirs, as each is looked at anyway."""
         return transaction.version(subjects[0].name) if len(subjects) == 1 else _UNKNOWN
 
     def _rounds(self, rows: StepRows, states: IntArray) -> list[tuple[IntArray, StepRows, IntArray]]:
@@ -498,9 +498,9 @@ class Engine:
         states: IntArray,
         layout: StepRequests | None = None,
     ) -> AnsweredRows:
-        """Lines 1 to 5 for the requests of a round, in the order that leaves no answer unpaid; what it tells.
+        """Lines 1 to 5 for the requests of a round, in the order that leaves no answer unpaid; return its answers.
 
-        ``row`` are the caller's rows. What the ledger had of them before is told, too.
+        ``row`` are the caller's rows. Stored answers are told, too.
         """
         beliefs, secure, dimension = self.beliefs, is_secure(self.bits), self.setting.space.dimension
         past = np.array([subject.last for subject in subjects], dtype=np.int64)

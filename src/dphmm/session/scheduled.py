@@ -78,7 +78,7 @@ class Scheduled:
     def condition(
         self, subjects: Sequence[SubjectState], layout: StepRequests, planned: PlannedRequests, z: IntArray
     ) -> None:
-        """Nothing: who wants to know what answers say reads it from the ledger."""
+        """Nothing: the ledger has the answers for any later reader."""
 
     def stored(self, subjects: Sequence[SubjectState], rows: StepRows, old: IntArray) -> StoredRows:
         """The stored plans and entries of rows ``old`` (k,); late rows have none."""

@@ -62,7 +62,7 @@ class ReleaseSession:
 
     Parameters
     ----------
-    model, policy, space : what the adversary knows, over the same N states.
+    model, policy, space : the adversary's knowledge, over the same N states.
     epsilon : the promise of each release given the past; a number, Fraction or decimal string. With a promise, None is
         what that leaves to each step where all steps are asked alike.
     promise : a `SequencePromise`, which stays with the subject: all of its queries are held to it, whoever asks.
@@ -71,19 +71,20 @@ class ReleaseSession:
     constraint : "support", or a `DeltaSet`.
     initial : where the subject is publicly known to begin, in place of the model's initial distribution: a state, or
         probabilities (N,). A place that was taken from what is to be hidden breaks the promise.
-    varies : what may be chosen for single steps, in `release`: of "epsilon", "policy", "partners", "protection".
+    varies : the choices for single steps in `release`, from "epsilon", "policy", "partners", "protection".
     mechanism, protection, start : see the guide; the defaults are the safe ones.
     subject, query : the key of the releases together with t; two sessions of one key share one history.
     ledger : where releases are stored before anyone sees them; in memory when None.
     cap_epsilon, cap_cost : refuse a release that would bring the subject's totals over a cap.
     bits : None for the system's secure randomness; releases with any other bits are marked (`secure` is False).
-    origin : what step 1 stands for, such as the number of its time bin; recorded, and read only where the blocks of a
+    origin : the meaning of step 1, such as the number of its time bin; recorded, and read only where the blocks of a
         promise are of a time.
 
     A release publishes z. `prior`, `posterior` and `estimate` are views of the answers, computed when they are read:
     the first read folds the history, and later ones go on from there.
 
-    Threads may share a session: each call of `release` or `skip` takes its turn. Who needs a particular step names it.
+    Threads may share a session: each call of `release` or `skip` takes its turn. Callers that need a
+    particular step name it.
     """
 
     def __init__(
@@ -190,7 +191,7 @@ class ReleaseSession:
     def posterior(self) -> Belief | None:
         """The public belief after the last step, given the answers of this query; None before the first.
 
-        What the subject's other queries answered is not in it: `joint_belief` knows the answers of all of them.
+        The answers of the subject's other queries are not in it: `joint_belief` knows the answers of all of them.
         """
         with self._turn:
             return self._reader[1].posterior if self._position.t > 1 else None
@@ -198,7 +199,7 @@ class ReleaseSession:
     def estimate(self, loss: str = "squared", believe: MarkovModel | None = None) -> Estimate:
         """The best guess about the last step, given the answers so far; `smooth` has those of earlier steps.
 
-        ``loss``: what it minimises, "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state); of
+        ``loss``: the error to minimise: "squared" (posterior mean), "euclidean" (median), or "state" (likeliest). For
         labels it is the likeliest state whatever the loss. ``believe``: another model to read with, as for
         `dphmm.reconstruction.smooth`. Raises InvalidInput for another loss or such a model, and before step 1.
 
@@ -264,14 +265,14 @@ class ReleaseSession:
         raise InvalidInput("t", t, "a step that was released; this one was skipped")
 
     def owner_view(self) -> dict[str, int]:
-        """For the data owner alone, never to be published: how often the true state was outside the plan set."""
+        """For the data owner alone, never to be published: the times that the true state was outside the plan set."""
         entries = self._ledger.entries(self._subject.name, self._setting.query)
         released = sum(entry.kind == "release" and entry.t < self._t for entry in entries)
         return {"releases": released, "drifted": self.drifted}
 
     @property
     def drifted(self) -> int:
-        """For the data owner alone: of how many releases of this session the true state was outside the plan set."""
+        """For the data owner alone: the number of this session's releases with the true state outside the plan set."""
         return self._drifted
 
     # -- releasing ------------------------------------------------------------------------------------------------
@@ -297,11 +298,11 @@ class ReleaseSession:
         t : the step, from 1; the coming one by default. For a stored step the state passed is not looked at.
         epsilon, policy, partners, protection : for this step alone, in place of the session's; each must be among what
             ``varies``. The promise of the step is then that of its own policy and epsilon, and paths are neighbours
-            where they are under every step's own policy. ``partners``, as {state: partner}: whom states hide with that
-            have no edge at this step. ``protection``: a method, or a callable (state, other plan states) -> partner,
+            where they are under every step's own policy. ``partners``, as {state: partner}: for states
+            without an edge at this step. ``protection``: a method, or a callable (state, other plan states) -> partner,
             which is given public data alone. All queries of a subject must have one policy at a step. Whoever lets any
             of these depend on the true state breaks the promise; a `Schedule` spares the choice.
-        moment : what the step stands for, in a history that goes by times (microseconds since 1970 UTC) or by the cells
+        moment : the moment of the step, in a history that goes by times (microseconds since 1970 UTC) or by the cells
             of an order column, as tables and streams write them; it must be later than that of the step before.
 
         Raises
@@ -347,7 +348,7 @@ class ReleaseSession:
     def skip(self, steps: int = 1, *, moment: int | None = None) -> None:
         """Let steps pass without publishing: recorded, because the support moves.
 
-        ``moment`` : what one step stands for, as for `release`. Raises as `release` does for it.
+        ``moment`` : the moment of one step, as for `release`. Raises as `release` does for it.
         """
         if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
             raise InvalidInput("steps", steps, "a number of steps, 1 or more")

@@ -309,7 +309,7 @@ class Setting:
         return [choice, replace(own, split=JOIN), replace(own, split=MERGE)]
 
     def first_plan(self) -> Plan:
-        """The plan of step 1, which is everybody's; of a model with slots and δ-sets, of who begins as an example."""
+        """The plan of step 1, which is everybody's; with slots and δ-sets, an example's."""
         return self.plan(self.first(self.model.example_origin))
 
     def header(self, subject: str, origin: str) -> SessionHeader:

@@ -1,4 +1,4 @@
-"""Smoothing: what all answers of a finished release, of one query or several, say of every step.
+"""Smoothing: estimates of every step from all answers of a finished release, of one query or several.
 
 Computed from what is public: model, policy, space, options, and the published answers. The plans under which these were
 drawn are made again, step by step as a session makes them, and their hashes compared with the published ones: under any
@@ -41,8 +41,8 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 class AnswerHistory:
     """One subject's rows (n,) by step: ``t`` from 1 ascending, ``z`` (n, d) in lattice steps, plan hashes.
 
-    A row that was not asked has the hash "", and nothing is read of its z. What was chosen for a row is known by its
-    step's number in tables, ``numbers`` (n,); where that is None, any choice of the row's ``epsilon`` (n,) may be its.
+    A row that was not asked has the hash "", and nothing is read of its z. The choice for a row is known by its
+    step's number in tables, ``numbers`` (n,); if that is None, any choice of the row's ``epsilon`` (n,) may be its.
     ``origin``: the number of step 1's time bin since 1970, read where slots of the model go by a clock.
     """
 
@@ -92,7 +92,7 @@ class SmoothedSteps:
 class Smoother:
     """Smooths the releases of many subjects that were made under one setting.
 
-    ``subjects``: what may have been chosen for single steps; which it was is told by the hash of a row's plan.
+    ``subjects``: the possible choices for single steps; the hash of a row's plan tells which one it was.
     ``believed``: the belief model of the reader, as `dphmm.session.believing.believed_model` gives it.
     """
 
@@ -345,8 +345,8 @@ class Steps:
 
     ``ahead`` is as of `Position`.
 
-    Of each of the answers (n,): its step ``t``, the ``moves`` between it and the one before, and whether it was
-    ``asked``. ``whole``: the likelihoods of all of them, where they are made already.
+    For each of the answers (n,): its step ``t``, the ``moves`` from the one before, and True in ``asked`` if it was
+    asked. ``whole``: the likelihoods of all of them, where they are made already.
     """
 
     whole: Rows | None = None

@@ -334,7 +334,7 @@ class Stepwise:
 
 
 def snapshot_of(belief: Belief, whose: bytes) -> bytes:
-    """A belief as bytes: whose it is, whether in logs, the numbers (N,) and the support, a bit for each state."""
+    """A belief as bytes: its owner, its scale (logs or not), the numbers (N,) and the support, a bit for each state."""
     numbers = belief.log_probability if belief.row is None else belief.row
     kind = whose + bytes([belief.row is None])
     return kind + numbers.astype("<f8").tobytes() + np.packbits(belief.support).tobytes()

@@ -1,7 +1,7 @@
 """The settings that are no advice: one rule for `plan` and its search, from public figures alone.
 
-What is no advice may be listed, with the reasons, and is taken from whoever names it; it is never what a command prints
-or a function returns as the best.
+Settings that are no advice may be listed, with the reasons, and are taken if named; no command prints and no function
+returns one as the best.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def not_advised(
     ----------
     epsilon : of one answer, without a unit: by at most its exponential the answer changes the odds of two such states.
         At even odds before, it leaves a doubt of 1 / (1 + exp(epsilon)).
-    error, known : how far off a reader is expected to be, and somebody who knows the state and not the place in it:
+    error, known : the expected error of a reader, and of somebody who knows the state and not the place in it:
         both mean distances or both root mean squares, in one unit. Without them nothing is said of places.
-    limited : whether a cap or a promise bounds the sum of all answers.
+    limited : True if a cap or a promise bounds the sum of all answers.
 
     >>> not_advised(2, 970, 130)
     ()

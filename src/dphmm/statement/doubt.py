@@ -1,6 +1,6 @@
-"""The doubt that answers leave: what a bound on the odds says to somebody who wants to know whether it is of use.
+"""The doubt that answers leave: a bound on the odds, in a form that shows its use.
 
-Of two places that seemed equally likely, answers of epsilon in all leave a doubt of at least 1 / (1 + exp(epsilon)). It
+Between two places equally likely before, answers of epsilon in all leave a doubt of 1 / (1 + exp(epsilon)) or more. It
 is told as "1 in N", N rounded up. A bound that leaves less than 1 in 1,000 is no useful limit.
 """
 

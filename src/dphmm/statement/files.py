@@ -48,7 +48,7 @@ def save_statement(path: PathLike, statement: AnyStatement, name: str, sha256: s
 
 
 def copy_release(released: PathLike, output: PathLike) -> int:
-    """The rows of a released file as a table of another format, its statement beside it; how many rows there are.
+    """The rows of a released file as a table of another format, its statement beside it; return the number of rows.
 
     The statement is the same but for its member ``file``, which names the new file. Without one none is written.
 

@@ -104,7 +104,7 @@ together epsilon {{ together.epsilon }}, delta {{ together.delta }}: {{ part.bot
         )
 
     def both(self, name: str = "meaning", ledger: bool = False) -> str:
-        """A sentence of what the model and the releases of one person lose together; ``ledger``: of all its files."""
+        """A sentence of what the model and the releases of one person lose together; ``ledger``: for all its files."""
         assert self.together is not None
         return self.together.sentence(name, unit=self.unit, private=self.private, ledger=ledger)
 

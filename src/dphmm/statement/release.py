@@ -726,11 +726,11 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
     ) -> ReleaseStatement:
         """The statement of a release; `dphmm.statement.files.write_statement` adds the file.
 
-        ``answer``: which of several rows in one step was answered; None where each had one. ``spelling``, ``noun``: as
-        in `SubjectNames`. ``caps``: what every subject may spend, and the promise over their paths. ``limited``:
-        whether everybody has a limit, by default where ``caps`` has any. ``subjects``: who begins elsewhere than the
-        model says, and the choices for single steps. ``words``: where the noise came from. ``checked``: whether a table
-        that cannot be meant would have stopped it. ``events``: of rows that are cases.
+        ``answer``: the row that was answered of several in one step; None if each had one. ``spelling``, ``noun``: as
+        in `SubjectNames`. ``caps``: the limits on every subject's spending, and the promise over paths. ``limited``:
+        True if everybody has a limit, by default if ``caps`` has any. ``subjects``: the people who begin elsewhere than
+        the model says, and the choices for single steps. ``words``: the sources of the noise. ``checked``: True if a
+        table that cannot be meant would have stopped it. ``events``: the facts of cases, if rows are cases.
         """
         because = reasons(model.provenance, whom, published.replayable)
         largest = published.largest.spent
@@ -1009,7 +1009,7 @@ def _is_exact(told: str) -> bool:
 
 
 def unprotected(mechanism: str, provenance: Mapping[str, Any], whom: Whom, secrets: bool = False) -> list[str]:
-    """Codes of `NOT_PROTECTED`; ``secrets``: whether the model has some."""
+    """Codes of `NOT_PROTECTED`; ``secrets``: True if the model has some."""
     told = ["presence", "states no edge joins", "many releases", "impossible moves", "a stronger adversary"]
     told += ["what a secret leaves out"] * secrets
     told += ["more by the mechanism"] * bool(chosen_kind(mechanism).words.not_protected)

@@ -133,7 +133,7 @@ def length(metres: float) -> str:
 def off(value: float, unit: str) -> str:
     """An error: metres to ten, below 100 to one, below 10 to a tenth; kilometres to one decimal from 10 km on.
 
-    Three digits of other units; of labels the share that is wrong.
+    Three digits of other units; for labels, the error rate.
     """
     if unit == LABELS_WRONG:
         share = "less than 1" if 0 < value < 0.005 else "more than 99" if 0.995 < value < 1 else f"{100 * value:.0f}"

@@ -256,7 +256,7 @@ class Story:
         return {name: document(part) if isinstance(part, Part) else found for name, part in parts.items()}
 
     def words(self, name: str) -> list[str]:
-        """The sentences of one of the answers; of "verdict" the headline and what follows."""
+        """The sentences of one of the answers; for "verdict" the headline and its consequences."""
         if name == "verdict":
             return self.verdict.lines
         if name in ("guaranteed", "found") and self.published.answers == 0:

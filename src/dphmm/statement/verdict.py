@@ -246,11 +246,11 @@ def verdict(
 
     Parameters
     ----------
-    replayable : whether its noise was made with a known seed.
-    limited : whether a promise or a cap bounds the sum of somebody's answers.
-    found : what a reader finds; without it ``missing`` says why that is not known.
+    replayable : True if its noise was made with a known seed.
+    limited : True if a promise or a cap bounds the sum of somebody's answers.
+    found : the findings of a reader; without them ``missing`` says why.
     covered : the covered distance in metres; None where there is none, or every two cells are joined.
-    more : which other files or queries answer about the same people, by a ledger.
+    more : the other files or queries that answer about the same people, by a ledger.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Cells of people's rows: which column is what, how each cell is read, and why and where rows are set aside.
+"""Cells of people's rows: the roles of columns, the reading of cells, and the rows that are set aside.
 
 Each cell is judged by itself; nobody's row decides about another person's. Rows are numbered before any is dropped.
 
@@ -161,7 +161,7 @@ class Cells:
     """Reads the parts of one table in turn, and keeps which rows of all of them are rejected.
 
     ``layout`` says how users, times and numbers are written. ``bins``: steps are checked to be time bins of so many
-    seconds. ``well_formed``: which names of states there can be. ``ranked``: rows will be ranked by trip and order, so
+    seconds. ``well_formed``: the possible names of states. ``ranked``: rows will be ranked by trip and order, so
     trips are kept. Otherwise only the type of the column of trips is checked.
 
     A row whose user and moment can be read keeps its step where steps are the ranks of rows, without a place: latitude
@@ -309,8 +309,8 @@ class Places:
     def rejected(self, rows: IntArray, reasons: Sequence[str], several: bool) -> pa.Table:
         """(row, reason) of the rows that were left out, in the order of the source, each reason once.
 
-        ``rows`` : those of the parts, from 0, and ``reasons`` why. A row of a file counts from 1. Of ``several`` files
-        the name of the file comes first.
+        ``rows`` : those of the parts, from 0, and ``reasons`` why. A row of a file counts from 1. For ``several`` files
+        the name of the file is the first column.
         """
         import pyarrow as pa
 

@@ -32,7 +32,7 @@ _INTEGER = r"^[+-]?[0-9]{1,18}$"
 class Numbering:
     """Numbers for labels in the order in which they first appear, over all parts of a table.
 
-    ``key`` : what labels of one number have in common, as `person_key` of people; by default the label. The first label
+    ``key`` : the key that labels of one number share, as `person_key` for people; by default the label. The first label
     of each number stands for all. One of which there is no key is bad.
     """
 
@@ -148,7 +148,7 @@ def finite(column: pa.ChunkedArray, field: str, rows: BoolArray | slice = slice(
 def integers(column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
     """Whole numbers from -2**53 to 2**53, exactly; bad: missing, fractions, or text that is not a plain integer.
 
-    Of floats only those within 2**53: from there on a float stands for several whole numbers.
+    Floats have to be within 2**53: from there on a float stands for several whole numbers.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -286,9 +286,9 @@ class Times:
     """Reads the parts of one column of timestamps, of ISO 8601 text, of Unix times or of another ``format``.
 
     ``format``: one of `FORMATS`, or a format of strptime such as %d/%m/%Y %H:%M. Times without a zone are
-    what the clocks of ``timezone`` (UTC, or another IANA name) showed if that is given, else rejected; ``fold``: of an
-    hour that clocks show twice the first or the second, else rejected. How a cell is read depends on that cell and on
-    the column's type alone. Raises InvalidInput for a zone that is not known here, and for a format without a year, a
+    those of ``timezone`` (UTC, or another IANA name) if that is given, else rejected; ``fold``: the first or the second
+    of an hour that clocks show twice, else rejected. The reading of a cell depends on that cell and on the column's
+    type alone. Raises InvalidInput for a zone that is not known here, and for a format without a year, a
     month and a day.
     """
 

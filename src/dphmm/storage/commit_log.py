@@ -1,4 +1,4 @@
-"""The commit log of a release table: what an entry is, which entry may follow which, and the store that keeps it.
+"""The commit log of a release table: its entries, their order, and the store that keeps it.
 
 `Store` is what the log needs of a folder, so that an object store or HDFS may take the place of `PosixStore`. All
 guarantees rest on ``put_if_absent``: a document is made whole or not at all.
@@ -92,7 +92,7 @@ Entry = Begun | Committed | Abandoned
 def read_log(store: Store) -> tuple[list[Entry], str]:
     """All entries, and the digest that the next one names. Raises InvalidInput where the log is not whole.
 
-    The listing says which entries there are at least. Which is the last is asked by name, for a listing may be late.
+    The listing says which entries there are at least. The last one is asked for by name, as a listing may be late.
     """
     listed = max((int(match[1]) for name in store.list() if (match := ENTRY_NAME.fullmatch(name))), default=0)
     entries: list[Entry] = []

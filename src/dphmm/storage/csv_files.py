@@ -351,7 +351,7 @@ def text_parts(
 ) -> Iterator[pa.Table]:
     """Parts of some columns (default all) of a text, at least one; all cells are text.
 
-    Rows with another number of cells go to ``ragged``, by their numbers from 1. Where the text is ``strict`` they raise
+    Rows with another number of cells go to ``ragged``, by their numbers from 1. If the text is ``strict`` they raise
     InvalidInput with their line. Raises InvalidInput for a column that is not there, and as `Records`. Callers hold a
     file `steady` for as long as they use what is read of it.
     """

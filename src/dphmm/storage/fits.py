@@ -1,7 +1,7 @@
 """A Markov model of the rows of a table, with privacy or without; people in two parts, one to fit and one to release.
 
 `fit` makes a model of a table as `dphmm fit` makes it of a file. With privacy no row decides whether it is refused:
-what cannot be read is left out, each person's rows by themselves. `split_people` puts each person in the first part by
+unreadable rows are left out, each person's by themselves. `split_people` puts each person in the first part by
 a coin of its own: a keyed hash of the name, whose key nobody keeps. So all rows of a person are in one part, whatever
 other people there are. Names are compared as `person_key` says, as everywhere where people are compared; somebody
 under two names is two people. Rows without a name are in neither part.
@@ -313,7 +313,7 @@ def split_people(
     table : pandas, polars or Arrow table, or GeoDataFrame; it stays as it is.
     share : the share of people in the first table, more than 0 and less than 1: 0.5, "0.5" or a Fraction.
     user_column : the column that says whose a row is. Rows without a user are in neither table.
-    spelling : whether different spellings of a name are the "same" person, or "exact" names are several.
+    spelling : "same" if different spellings of a name are one person, "exact" if they are several.
     seed : the same people again; None draws anew.
 
     Returns two tables of the same kind, each with all rows of its people in their order.

@@ -235,7 +235,7 @@ def states_in(shapes: Sequence[tuple[str, Any]], space: StateSpace, field: str =
 
 
 class Points(NamedTuple):
-    """The columns of a file of points, with their lat and lon; which of them the file declares to be times; notes."""
+    """The columns of a file of points, with their lat and lon; the columns declared to be times; notes."""
 
     table: pa.Table
     times: frozenset[str]
@@ -365,7 +365,7 @@ def _place(geometry: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _label(value: Any) -> str:
-    """3, 3.0 and "3" are one label; what is missing is none."""
+    """3, 3.0 and "3" are one label; a missing value is none."""
     if value is None or value != value:
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -380,9 +380,9 @@ def to_geopandas(table: Any, *, what: str | None = None) -> gpd.GeoDataFrame:
 
     Parameters
     ----------
-    table : what `release_many`, `smooth`, `synthesize` or `load_trajectories` gives: a pandas, polars or Arrow table,
+    table : a result of `release_many`, `smooth`, `synthesize` or `load_trajectories`: a pandas, polars or Arrow table,
         or `Trajectories`. It stays as it is. A GeoDataFrame without such columns comes back.
-    what : of which places the points are: smoothed, path, z, or place (lat and lon). Without it the first of these
+    what : the kind of places of the points: smoothed, path, z, or place (lat and lon). Without it the first of these
         that there is.
 
     Returns
@@ -442,7 +442,7 @@ def write_released(
 ) -> Written:
     """A released or smoothed table of a map as points in degrees, with all its columns.
 
-    ``what`` : of which answers the points are, as for `to_geopandas`.
+    ``what`` : the kind of places of the points, as for `to_geopandas`.
 
     Raises InvalidInput for a table without places, another suffix, and without geopandas.
     """

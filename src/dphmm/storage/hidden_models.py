@@ -39,8 +39,8 @@ def save_hidden_model(
 ) -> None:
     """Write a fitted model to ``path``: at once or not at all, byte for byte the same for equal models.
 
-    symbols : what the columns of ``emissionprob_`` stand for; by default ``hmm.symbols_`` if a loaded model has them.
-    provenance : where the model is from, kept as JSON. What learning it cost is added from the model itself.
+    symbols : the meaning of the columns of ``emissionprob_``; by default ``hmm.symbols_`` if a loaded model has them.
+    provenance : the origin of the model, kept as JSON. The loss of its learning is added from the model itself.
     """
     if not isinstance(hmm, CategoricalHMM):
         raise InvalidInput("hmm", type(hmm).__name__, "a CategoricalHMM; save_model writes Markov models")

@@ -1,6 +1,6 @@
 """JSON: lines of objects that ``dphmm release -`` takes and prints, and documents of others as they are written.
 
-Of others' documents a number is the text that stands there, and a byte that is not UTF-8 is a character that no name,
+In others' documents a number is the text that stands there, and a byte that is not UTF-8 is a character that no name,
 number or time has: nothing in one place decides what is read of another.
 
 Proof: docs/proofs/records.md.

@@ -1,6 +1,6 @@
 """Rows with two names each, a hidden state and a symbol: read, cut and left out as rows of one state, their pair.
 
-A pair is a number, ``state * symbols + symbol``, in a column of its own. What becomes of a row depends on that row and
+A pair is a number, ``state * symbols + symbol``, in a column of its own. The reading of a row depends on that row and
 on public names alone.
 
 Proof: docs/proofs/records.md, docs/proofs/labelled.md.

@@ -2,7 +2,7 @@
 
 Every importer of rows is a layout, or makes one of its options.
 
-Example: of Cabspotting's new_abboip.txt the line ``37.75134 -122.39488 0 1213084687`` is cut at blanks into lat, lon,
+Example: in Cabspotting's new_abboip.txt the line ``37.75134 -122.39488 0 1213084687`` is cut at blanks into lat, lon,
 occupied and t; the user is abboip, after the file; t is in Unix seconds: one row of the table.
 """
 

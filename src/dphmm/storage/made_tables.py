@@ -60,7 +60,7 @@ def save_table(table: MadeTable, path: str | os.PathLike[str]) -> None:
 def load_table(path: str | os.PathLike[str]) -> MadeTable:
     """Read a table that `save_table` wrote, and certify it again from its whole numbers.
 
-    A release takes it as ``mechanism``; what was released with it is resumed, audited and smoothed once it was read.
+    A release takes it as ``mechanism``; releases with it are resumed, audited and smoothed once it was read.
     Raises InvalidInput, in one line naming the file: no table, cut short or changed, or one that does not keep its
     epsilon on its edges.
     """

@@ -15,8 +15,8 @@ person's name is in it.
 
 A file of arrays is a ZIP of plain NumPy arrays with a hash over them, no pickles. Its members are ``sha256`` (of all
 the others), ``format``, and arrays ``<name>.npy``, of which ``meta`` is a JSON text. They are stored, not compressed: a
-file cannot unpack to more than its own size. The hash finds accidents, not forgery; what a forged file says still has
-to pass the checks of whatever it claims to be.
+file cannot unpack to more than its own size. The hash finds accidents, not forgery; a forged file still has to pass
+the checks of the kind that it claims to be.
 """
 
 from __future__ import annotations

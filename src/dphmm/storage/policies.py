@@ -1,9 +1,9 @@
 """Policies as files: ``policy.json``, a format number, the kind, its parameters, and the hashes of what it is about.
 
-What can be rebuilt is not stored: a radius policy is made again from its space, a transition policy from its
+Nothing that can be rebuilt is stored: a radius policy is made again from its space, a transition policy from its
 model. A policy is for one state space; loading it for another is refused, naming both hashes. A policy whose space has
-merged states lists them: `load_policy_space` merges them in the model's space. What else decides the plans of a release
-may stand beside it (`load_setting`): it is no part of the policy, whose hash does not depend on it.
+merged states lists them: `load_policy_space` merges them in the model's space. Other choices of a release's plans
+may stand beside it (`load_setting`): they are no part of the policy, whose hash does not depend on them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Private tables and edge lists: each row is read by itself, and no public file may be one of them.
 
-How one row is read never depends on another row. Rows with another number of fields than the header are reported by
+The reading of a row never depends on another row. Rows with another number of fields than the header are reported by
 their place; bytes that are not UTF-8 become signs that are in no public name. A file is refused only for what is
 wrong with it as a whole: a missing or repeated column, no header, another format.
 
@@ -13,7 +13,7 @@ format that is read here. It does not notice a part of the rows, one row more or
 way, and anything else that was computed from DATA: those are the owner's to know.
 
 Files for the data owner alone are written here too: counts that depend on where people are, and rows that could not be
-read. What is printed depends on no count. Of a row the file says where it is and why it was left out, never a value.
+read. Messages depend on no count. The file says of a row where it is and why it was left out, never a value.
 
 Proof: docs/proofs/contributions.md.
 """
@@ -56,7 +56,7 @@ _ENDS = ("a", "b")
 class PrivateRows:
     """n rows of the columns that were asked for, and where they are in the file.
 
-    ``places`` (n,): the number of each row, from 1; of a text of edges its line. ``odd``: the places of rows that have
+    ``places`` (n,): the number of each row, from 1; in a text of edges its line. ``odd``: the places of rows that have
     another number of fields than there are columns. ``word``: by what the owner finds them, "line" or "row".
     ``spelling``: by which rule names are of one person. ``text``: the CSV file that has these rows.
     """
@@ -101,7 +101,7 @@ class PrivateTable:
         return "the table" if self.path is None else self.path.name
 
     def columns(self) -> list[str]:
-        """Names of the columns; of a text of edges a and b. Raises InvalidInput for what is no table with a header."""
+        """Names of the columns; for a text of edges a and b. Raises InvalidInput for what is no table with a header."""
         return list(_ENDS if self.is_edges else self._rows().names)
 
     @property
@@ -145,7 +145,7 @@ class PrivateTable:
 class Members:
     """The people of a public list, as edges name them: by the keys of their names (`person_key`).
 
-    Of several listed names of one person the first stands for all.
+    The first of several listed names of one person stands for all.
     """
 
     def __init__(self, names: Sequence[str], spelling: str = "same") -> None:
@@ -244,8 +244,8 @@ def refuse_private(
     """InvalidInput where the public file ``path`` is the table ``private``, or has its rows.
 
     ``columns``: those of the private file that are asked about; a file that has the rows of these columns alone is
-    refused too. ``called``: what the private file is in the message. A file that is missing or cannot be read passes:
-    whoever reads it says what is wrong with it.
+    refused too. ``called``: the name of the private file in the message. A missing or unreadable file passes:
+    its reader says what is wrong with it.
     """
     expected = f"public information: {called} is private, and so is whatever is made of it"
     file = Path(path)
@@ -275,7 +275,7 @@ def _same_rows(public: PrivateTable, data: PrivateTable, columns: Sequence[str] 
 
 
 def _unpacked(file: Path) -> str:
-    """Hex SHA-256 of what the file holds, unpacked where its name ends in .gz; of its bytes where that fails."""
+    """Hex SHA-256 of the file's content, unpacked if its name ends in .gz; of its bytes if that fails."""
     try:
         with open_bytes(file) as unpacked:
             return hashlib.file_digest(unpacked, "sha256").hexdigest()
@@ -304,7 +304,7 @@ _HASHED = 2**16
 
 
 def keyed_digest(data: PrivateTable, key: bytes) -> str:
-    """HMAC-SHA256 (hex) of all rows in their order, columns by name, cells as text: of a CSV and a Parquet file alike.
+    """HMAC-SHA256 (hex) of all rows in their order, columns by name, cells as text: the same for CSV and Parquet.
 
     Numbers are alike however they are written, and so are an empty cell and a missing one.
     """
@@ -337,7 +337,7 @@ def owner_path(output: str) -> Path:
 
 
 def owner_counts(rows: int, outside: int, releases: int, drifted: int, rejected: Mapping[str, int]) -> dict[str, Any]:
-    """The document: of ``rows`` in no state of the model, of new ``releases`` drifted from their plan set."""
+    """The document: counts of ``rows`` in no state of the model, and of ``releases`` drifted from their plan set."""
     return {
         "meaning": _MEANING,
         "rows": rows,
@@ -368,7 +368,7 @@ def write_rejected(
 
     No file where no row was set aside, unless ``always``.
 
-    The line is that of the text file ``source``, as an editor shows it; of a source without lines it is the row.
+    The line is that of the text file ``source``, as an editor shows it; for a source without lines it is the row.
     ``layout`` says how a text that is not CSV is cut into rows.
     """
     if not len(rejected) and not always:

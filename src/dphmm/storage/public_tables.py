@@ -1,6 +1,6 @@
 """Public tables that an audit or a model takes: numbers, moves, costs, answers and labels.
 
-What is in such a file is taken to be public.
+The content of such a file is taken to be public.
 
 `read_numbers` reads files of nothing but numbers, one row a draw: .npy, .parquet, .csv, .csv.gz. `read_matrix`,
 `read_moves` and `read_costs` read weights of moves (each row is divided by its sum) and costs of answers.

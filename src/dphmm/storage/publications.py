@@ -1,7 +1,7 @@
 """Fits and answers that a ledger keeps: admitted before anything is drawn, stored with their loss, shown after that.
 
 A publication is known by the id that its owner gives. The same id gives the stored result, and no word is drawn again.
-What says whether two are the same is public: the settings, never the data or the name of their file. That other data
+Public settings decide whether two are the same, never the data or the name of their file. That other data
 came under a known id is said in the owner's folder beside the ledger, and nowhere else. A publication is one
 transaction of its ledger, with the whole fit or the whole answer in it.
 

@@ -1,11 +1,11 @@
-"""A release is a folder: what may be published lies in it, and what is its owner's in a second folder beside it.
+"""A release is a folder: its public files lie in it, and its owner's in a second folder beside it.
 
     out/         index.json, released.csv, released.csv.privacy.json, model.npz, policy.json, plan.json, plans.json,
                  learned.npz, report.html
     out.owner/   owner.json, counts.json, rejected.csv: readable by the owner alone
 
-The index has the SHA-256 of every file of the release, so that a file that does not belong to it is found. Which ledger
-counts the release is the owner's: a name in owner.json, and an id by which another file of that name is noticed.
+The index has the SHA-256 of every file of the release, so that a file that does not belong to it is found. The ledger
+that counts the release is the owner's: a name in owner.json, and an id by which another file of that name is noticed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _OF_A_RELEASE = tuple(
 class ReleaseFolder:
     """The folder of a release.
 
-    path : of what may be published; ``owner`` is that of what may not.
+    path : that of the public files; ``owner`` is that of the others.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class ReleaseFolder:
 
     @classmethod
     def of(cls, path: PathLike) -> ReleaseFolder:
-        """The folder of a name, which need not exist; of the table in it, the folder that the table is in."""
+        """The folder of a name, which need not exist; for the table in it, the folder that the table is in."""
         named = Path(path).absolute()
         return cls(named.parent if named.name in TABLES else named)
 

@@ -2,7 +2,7 @@
 
 A table is a folder. ``log/`` has the entries ``00000001.json``, ``00000002.json``, ...: a job appends "begun" as entry
 n, and entry n+1 is either "committed", with the list of its files, or "abandoned". Each entry is made by put-if-absent,
-so n is a fencing token: of two jobs that begin after the same entry one loses, and a job that was abandoned cannot
+so n is a fencing token: one of two jobs that begin after the same entry loses, and a job that was abandoned cannot
 commit. ``leases/`` says how long an open job may still be alive.
 
 ``data/`` has the files. Workers write them without the table: a name is made of the job, the partition and random
@@ -124,9 +124,9 @@ class ReleaseTable:
         Parameters
         ----------
         job : public JSON: digests of model, policy, space and options, versions, an opaque name of the input. Never
-            a digest of rows: who knows all but one could test guesses of it.
-        holder : a public name of who runs the job, for messages.
-        seconds : how long the turn lasts without `Turn.renew`.
+            a digest of rows: somebody who knows all but one could test guesses of it.
+        holder : a public name of the job's runner, for messages.
+        seconds : the length of the turn without `Turn.renew`.
 
         An open turn whose lease ran out is abandoned first. Raises LedgerBusy where another job has its turn, and
         InvalidInput for a store without put-if-absent.
@@ -211,7 +211,7 @@ class ReleaseTable:
         return committed_files(self.entries())
 
     def paths(self, *, verify: bool = False) -> list[Path]:
-        """Paths of the committed files in order, each of the size that its entry says; ``verify``: of its digest, too.
+        """Paths of the committed files in order, each with the size in its entry; ``verify``: with its digest, too.
 
         Raises InvalidInput for a file that is missing or differs.
         """
@@ -341,7 +341,7 @@ class Turn:
         ----------
         files : one for each partition that has rows, as `table_file` or `write_rows` describes it.
         document : public JSON: the privacy statement, totals.
-        rows : how many rows all files have together, where the caller knows it in another way.
+        rows : the number of rows in all files, if the caller knows it in another way.
 
         Raises LedgerBusy where the turn has ended otherwise, and InvalidInput where a file is not as described: then
         nothing is committed. After an OSError the same call may be repeated: it says what became of the first.

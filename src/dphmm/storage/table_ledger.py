@@ -1,4 +1,4 @@
-"""The ledger of a release table: what its rows keep beside what is published, and a ledger of them again.
+"""The ledger of a release table: columns beside the published ones, and a ledger made of them again.
 
 A data file has one row for each released step, in order of user and step, with these columns beside the published ones:
 
@@ -9,7 +9,7 @@ ledger_session    the options of the session as JSON, in a user's first row of a
 ledger_caps       the caps of the user's account as JSON, in a user's first row of a file, where there are any; with the
                   bounds of the blocks of local days that end after this row, of a promise that has such
 
-Steps between the rows of a user are skipped ones. What steps stand for, where they are ranks of times, is in the
+Steps between the rows of a user are skipped ones. The moments of steps that are ranks of times are in the
 published column t. All of it is public, as the ledger is.
 
 Proof: docs/proofs/table-commit.md.
@@ -171,7 +171,7 @@ def opened_to_read(path: PathLike, field: str = "ledger") -> Iterator[Ledger]:
 
 
 def _of_committed(table: ReleaseTable) -> MemoryLedger:
-    """The ledger of all users of a table. What a job that has not committed wrote is no part of it."""
+    """The ledger of all users of a table, without the rows of jobs that have not committed."""
     import pyarrow.parquet as pq
 
     parts, users, rules = [], set[str](), set[str]()

@@ -238,7 +238,7 @@ def read_rows(source: Any, layout: Layout = PLAIN, *, private: bool = False, fie
     """The rows of a CSV or Parquet file, of a text in memory, or of a pandas, polars or Arrow table: read once.
 
     All cells of text are text. A GeoDataFrame without columns of places or states has those of its points, in degrees.
-    Where rows are ``private`` the cells of a pandas frame are read one by one, as the text that they print as (the type
+    If rows are ``private``, the cells of a pandas frame are read one by one, as the text that they print as (the type
     of such a column follows from all of its cells), and no shape is refused.
 
     Raises InvalidInput for a file that is none, a header that cannot be read, and names of columns that repeat; parts

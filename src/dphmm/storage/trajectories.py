@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 class Loaded(NamedTuple):
     """Trajectories in the order of the rows, and ``rejected`` (row, reason): row numbers from 1, no values.
 
-    ``alike``: spellings of names that were taken for other ones, and these. ``without_place``: how many rows have empty
-    cells there, and are not rejected.
+    ``alike``: spellings of names that were taken for other ones, and these. ``without_place``: the number of rows with
+    empty cells there that are not rejected.
     """
 
     trajectories: Trajectories
@@ -91,14 +91,14 @@ def load_trajectories(
 
     Rejected rows are told by number and reason, without values; rows count from 1 after the header.
 
-    How a row is read depends on the names and types of the columns, on the arguments, and on the rows of its user. All
+    The reading of a row depends on the names and types of columns, on the arguments, and on the rows of its user. All
     rows of one user can be added or removed, and nothing changes for the others (docs/proofs/records.md).
 
     Columns default to user, t, step, trip, state, lat (latitude) and lon (lng, longitude) where they exist; a
     GeoDataFrame without columns of places or states has those of its points, in degrees.
     Times are timestamps with a zone or ISO 8601 text with one. Those without are what the clocks of
-    ``timezone`` ("UTC", "Europe/Berlin") showed; without it they are rejected. ``fold``: which of an hour that clocks
-    show twice is meant, "first" or "second"; without it such times are rejected.
+    ``timezone`` ("UTC", "Europe/Berlin") showed; without it they are rejected. ``fold``: the "first" or
+    "second" of an hour that clocks show twice; without it such times are rejected.
     ``delimiter`` separates the cells of CSV, ``decimal`` ("point" or "comma") the fraction of degrees. ``order_column``
     says which row of a user (of a trip) comes first: rows are sorted by it and numbered, and the time is read only if
     ``time_column`` is given. Without times or steps a column ``order`` is one. Without time, step or order every row of
@@ -229,7 +229,7 @@ def read_source(
     bins: int | None = None,
     may_be_empty: bool = False,
 ) -> SourceRows:
-    """The rows of a table, or of a file, of one layout; of ``expanding`` what they become.
+    """The rows of a table or a file of one layout; with ``expanding``, their expansion.
 
     ``rejected`` has (row, reason); rows count from 1 after the header. Raises InvalidInput for a source without rows
     that can be read, with the commonest reason, and as `load_trajectories`.

@@ -34,13 +34,13 @@ def write_xes(
     times: IntArray | None,
     made: str,
 ) -> int:
-    """Write the rows (n,) of cases as events, by case and step; how many there are.
+    """Write the rows (n,) of cases as events, by case and step; return their number.
 
     Rows without a name are left out, and so is every row of a case from the first END on.
 
     Parameters
     ----------
-    users, steps, names : whose each row is, its position, and its activity.
+    users, steps, names : the case of each row, its position, and its activity.
     times : microseconds since 1970 UTC; None where none were published: then each position has a day of its own, which
         an attribute of the log and one of each event say.
     made : where the activities come from, for an attribute of the log.

@@ -39,11 +39,11 @@ IMPORTERS: dict[str, Importer] = {
 def import_trajectories(
     source: PathLike, format: str = "csv", *, progress: Progress | None = None, **options: Any
 ) -> Imported:
-    """Read trajectories of another format: what ``dphmm import FORMAT SRC`` reads.
+    """Read trajectories of another format, as ``dphmm import FORMAT SRC`` does.
 
     Parameters
     ----------
-    source : a file; of most formats also a folder or an archive of files.
+    source : a file; for most formats also a folder or an archive of files.
     format : csv (any rows), events (cases of event logs), jsonl, geo (points), kml, xes (event logs), intervals, trips,
         sequences, google, owntracks, or a published set such as geolife or cabspotting.
     options : those of the command, with underscores: user_column, time_format, delimiter, user, user_from, step, ...

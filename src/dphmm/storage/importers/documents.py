@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Document(NamedTuple):
     """The rows of a document as columns; by number, from 1, those that are in no column; and what else was in it.
 
-    ``others`` : how many things there were that are no rows, by the words for them.
+    ``others`` : the numbers of things that are no rows, by the words for them.
     """
 
     table: pa.Table

@@ -1,7 +1,7 @@
 """Sequences that begin and end: event logs, sessions, careers, patients. An event is a row, a trace a person.
 
-Steps are positions. Rows of a case are in the order of their times, ties by their place in the source; what is kept of
-a time is the moment of its row (`dphmm.accounting.moments.event_moments`), which a ledger goes by and no release shows
+Steps are positions. Rows of a case are in the order of their times, ties by their place in the source; a time is
+kept as the moment of its row (`dphmm.accounting.moments.event_moments`), which a ledger goes by and no release shows
 unless it is asked to. Cases have random names and are sorted by them, because names and order tell when a case began.
 With a ``length`` every case has as many rows, END after its last event, and moments are positions: then nothing but
 answers says how long a case is.
@@ -95,7 +95,7 @@ def import_events(
 
 
 def in_positions(rows: Trajectories, length: int | None = None) -> tuple[Trajectories, Counts]:
-    """Events in the order of their moments, or with a ``length`` of their positions; how many were dropped.
+    """Events in the order of their moments, or with a ``length`` of their positions; the number dropped.
 
     Rows are by user and time, as importers give them. Without times, order or steps they stay as they stand.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Dialect(NamedTuple):
-    """The columns of a publisher, in small letters; of those of ``marks`` the text that marks an outlier."""
+    """The columns of a publisher, in small letters; for those of ``marks`` the text that marks an outlier."""
 
     user: str
     time: str

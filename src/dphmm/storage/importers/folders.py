@@ -1,6 +1,6 @@
-"""Folders and archives of files of one layout: which columns are read of all, and each file's rows as its own.
+"""Folders and archives of files of one layout: the common columns, and each file's rows as its own.
 
-Of files with headers each person has one vote on the columns, so that nobody decides what is read of others. A file
+If files have headers, each person has one vote on the columns, so that nobody decides for others. A file
 that cannot be read, or lacks a column, is left out with its own rows.
 
 Proof: docs/proofs/records.md.
@@ -238,7 +238,7 @@ def lines_by_file(source: PathLike, rejected: pa.Table, layout: Layout) -> list[
 
 
 def list_left_out(path: Path, rejected: pa.Table, source: PathLike, layout: Layout | None) -> None:
-    """Write the rejected rows as `write_rejected`; of several texts (file, line, reason)."""
+    """Write the rejected rows as `write_rejected`; for several texts (file, line, reason)."""
     if layout is None or "file" not in rejected.column_names or not len(rejected):
         write_rejected(path, rejected, str(source), layout)
     else:

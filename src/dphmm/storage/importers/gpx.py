@@ -1,7 +1,7 @@
 """Points of GPX: those of tracks, else of waypoints, else of routes.
 
 The columns are always the same, whatever elements the points of a file have. Each point is a row of its own: its
-attributes and its own children, and nothing of what stands beside it or deeper in it. Of a child that a point has twice
+attributes and its own children, and nothing of what stands beside it or deeper in it. If a point has a child twice,
 the last one counts. A point of a track is of that track; waypoints and points of routes are of none.
 
 Proof: docs/proofs/records.md.

@@ -60,7 +60,7 @@ class ImportReport:
 class Imported(NamedTuple):
     """Trajectories, their report, and ``rejected`` (row, reason): rejected rows, numbered from 1 as read.
 
-    Of a folder or an archive the rows of each file are numbered, and ``rejected`` has its name first.
+    In a folder or an archive the rows of each file are numbered, and ``rejected`` has its name first.
     """
 
     trajectories: Trajectories

@@ -1,7 +1,7 @@
 """Intervals (start, end, label) of activity logs, time-use surveys and careers, as one state per time step.
 
 A step has the label of the interval that covers its beginning: start <= k step < end, with steps counted from 1970 UTC.
-Where several do, the one that began last counts, and of those that began together the later line. A step that none
+If several do, the one that began last counts, and among those that began together the later line. A step that none
 covers has no row, unless gaps are given a label. Only a person's own intervals decide about that person's steps.
 
 The layout of Ordonez (UCI, Activities of Daily Living) has two header lines, the second one of dashes, and several tabs
@@ -178,7 +178,7 @@ def _named(role: str, names: Sequence[str]) -> str | None:
 
 
 def plain_names(names: Sequence[str]) -> dict[str, str]:
-    """Names of columns by their letters and digits alone, in small letters; of two alike the first."""
+    """Names of columns by their letters and digits alone, in small letters; the first of two alike."""
     return {re.sub(r"[\W_]+", "", name).lower(): name for name in reversed(names)}
 
 

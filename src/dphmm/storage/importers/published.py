@@ -7,8 +7,8 @@
 - Foursquare (TSMC2014, New York and Tokyo): user, venue, category id, category, latitude, longitude, offset from UTC in
   minutes, and the time in UTC, by tabs, in Latin-1.
 - Porto taxis (ECML/PKDD 2015, UCI): a trip a row; POLYLINE is a JSON list of [longitude, latitude], one point each 15
-  seconds from TIMESTAMP (Unix seconds); empty in some trips. Of a trip with MISSING_DATA nothing says when its points
-  were, so it is rejected: missing_points.
+  seconds from TIMESTAMP (Unix seconds); empty in some trips. The points of a trip with MISSING_DATA have no
+  times, so it is rejected: missing_points.
 - Movebank's CSV of animals, by the names of its columns; its timestamps are UTC.
 - Ships by AIS, as MarineCadastre and the Danish Maritime Authority write them, in UTC.
 - Positions of vehicles (AVL), as tables of GTFS-realtime have them.

@@ -57,9 +57,9 @@ def import_geo(
 ) -> Imported:
     """Trajectories of the points of a geo file (GeoJSON, GeoPackage, Shapefile, FlatGeobuf, GPX), in degrees.
 
-    Of a folder or an archive all GPX files are read; GPX needs no geopandas.
+    All GPX files in a folder or an archive are read; GPX needs no geopandas.
 
-    Columns beside the geometry are found as those of a table; of GPX the time is ``time`` and a trip a track. Those of
+    Columns beside the geometry are found as those of a table; in GPX the time is ``time`` and a trip a track. Those of
     GeoJSON are the properties of its first feature, and what ``options`` name. ``crs`` : the coordinates of a file that
     does not say them. Raises InvalidInput as `read_points` and `read_source`.
     """

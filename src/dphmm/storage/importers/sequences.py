@@ -41,7 +41,7 @@ def import_sequences(
 
     A .seq file (UCI MSNBC Anonymous Web Data) has comment lines that start with %, a line of category names,
     (with ``names=False`` there is none) and one sequence of category numbers from 1 per line; users are the numbers of
-    the sequences. Of a wide table ``columns`` "A:B" names the first and the last column of states, and ``user_column``
+    the sequences. In a wide table ``columns`` "A:B" names the first and the last column of states, and ``user_column``
     the one with the person (default: the number of the row), whose names ``spelling`` compares. Dropped: bad_sequence
     (whole, with a number that is no category); missing_state (an empty cell, a gap); missing_user; repeated_user (a
     person's second row); ragged_row.
@@ -135,7 +135,7 @@ def _labels(numbers: NDArray[np.int64], names: tuple[str, ...] | None) -> NDArra
 def read_wide(path: Path, columns: str, user_column: str | None, spelling: str = "same") -> Imported:
     """The states in the columns "first:last"; a column is a step, numbered from 0; empty cells are gaps.
 
-    Of a person's rows the first one counts.
+    The first row of a person counts.
     """
     import pyarrow as pa
 

@@ -4,8 +4,8 @@ The columns are a start and an end each of times, and of places or of names of s
 names of published sets: Citi Bike, Divvy and other systems of Lyft (started_at, ended_at, start_lat, ...), Citi Bike
 before 2021, and the taxis of New York (tpep_pickup_datetime, PULocationID, ...). Places are taken where there are both.
 
-A trip of which a time cannot be read, or that ends before it begins, is rejected whole; of one with one end that is
-nowhere the other end is kept. Whose trip it is a column says, or each trip is of a person of its own, who is called by
+A trip with an unreadable time, or one that ends before it begins, is rejected whole; a trip with one end that is
+nowhere keeps the other end. A column names the person of a trip, or each trip has a person of its own, who is called by
 the number of the row. Then one row more moves the numbers after it, and nothing else.
 
 Proof: docs/proofs/records.md.

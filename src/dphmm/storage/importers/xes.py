@@ -1,7 +1,7 @@
 """Event logs in XES (IEEE 1849): an event is a row, a trace is a person or whatever the log is kept of.
 
 The columns are keys of attributes: of the event itself, or of its trace with ``case:`` before the key. Attributes
-inside another one, or inside a list, are not the event's. Of a key that an element has twice the first one counts. An
+inside another one, or inside a list, are not the event's. If an element has a key twice, the first one counts. An
 event without a name is rejected (missing_state), and so are those of a trace without one (missing_user).
 """
 

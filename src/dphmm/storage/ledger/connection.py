@@ -4,7 +4,7 @@ SQLite's state does not survive a fork: even a new connection in the child would
 which locks are held. So connections are closed before a fork and opened again on both sides; where that was
 not possible (a fork inside a transaction) the child refuses the file.
 
-`explained` says every failure of the database in one line: what happened, what it means for the ledger, what to do.
+`explained` says every failure of the database in one line: the event, its meaning for the ledger, and the remedy.
 
 Proof: docs/proofs/ledger.md.
 """
@@ -76,7 +76,7 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
 def connect_reading(path: Path, timeout: float) -> sqlite3.Connection:
     """A connection to look at a file, which may lie where nothing can be written; nothing is left there.
 
-    Who may write takes part in the ledger's log like any other, for whoever closes last has to fold it in. Who may not
+    A reader who may write takes part in the ledger's log, as the last to close has to fold it in. One who may not
     could only begin a log that its owner cannot end: the file alone is read, which without a log is whole (nobody may
     write to it meanwhile), or a log that is there with all its parts. Raises InvalidInput for parts of one.
     """
@@ -134,7 +134,7 @@ def use_wal(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
 def held(path: Path, name: str = COMMANDS, *, whose: str = "ledger") -> Iterator[None]:
     """Hold the lease ``name`` of a ledger: an advisory lock on a file beside it. LedgerBusy at once if it is taken.
 
-    ``whose``: what else than a ledger the file is of.
+    ``whose``: the name of the thing that the file belongs to, by default a ledger.
     """
     lock = FileLock(f"{path}.{checked_lease(name)}.lock", timeout=0)
     try:

@@ -71,7 +71,7 @@ def digest_of(text: str | bytes) -> bytes:
 
 
 def terms_row(request: Request) -> Row:
-    """The row (kind, epsilon, cost, secure, constant): what many releases share."""
+    """The row (kind, epsilon, cost, secure, constant) that many releases share."""
     numbers = number_text(request.epsilon), number_text(request.cost)
     return request.kind, *numbers, int(bool(request.secure)), int(bool(request.constant))
 
@@ -130,7 +130,7 @@ def entry_from(subject: str, query: str, row: Row) -> Entry:
 def _terms_of(
     kind: Kind, skips: bool, epsilon: str | None, cost: str | None, secure: int, constant: int, plan: str | bytes | None
 ) -> tuple[Fraction | None, Fraction | None, str | None, bool, bool]:
-    """Epsilon, cost, hash, secure and constant of an entry: what many entries share. Damaged ones are refused."""
+    """Epsilon, cost, hash, secure and constant of an entry, as many entries share them. Damaged ones are refused."""
     nothing = [value is None for value in (epsilon, cost, plan)]
     if kind not in ("release", "skip") or [skips, *nothing] != [kind == "skip"] * 4:
         raise damaged()
@@ -268,7 +268,7 @@ def plan_from(row: Row) -> PlanRecord:
 
 
 def moments_row(account: int, t: int, moments: IntArray) -> Row:
-    """The row (account, t, moments): what the steps from ``t`` on stand for."""
+    """The row (account, t, moments) with the moments of the steps from ``t`` on."""
     return account, t, moments.astype("<i8").tobytes()
 
 

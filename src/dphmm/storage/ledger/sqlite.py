@@ -101,7 +101,7 @@ def open_ledger(
 ) -> SqliteLedger:
     """Open a ledger file, or make it where there is none.
 
-    ``timeout``: seconds to wait for another process (or thread) before LedgerBusy. ``read_only``: of a file that
+    ``timeout``: seconds to wait for another process (or thread) before LedgerBusy. ``read_only``: for a file that
     exists, to look at it, also where nothing can be written (there nobody else may write meanwhile); transactions are
     refused. ``spelling``: "same", by default, takes different spellings of a name for one person, "exact" takes them
     for several; it stays.

@@ -1,4 +1,4 @@
-"""One immediate transaction on the file: what it reads it keeps in mind, accounts are written at its end.
+"""One immediate transaction on the file: it keeps its reads in memory, and writes accounts at its end.
 
 Proof: docs/proofs/ledger.md.
 """
