@@ -114,6 +114,13 @@ def test_public_checks_come_before_any_job(options, told):
     assert told in str(error.value) and ledger.publications() == []
 
 
+def test_a_state_at_which_sequences_end_is_refused():
+    """In one process each sequence moves there once more; here it would be a state like others."""
+    ended, given = StateSpace.categories(["home", "END"]), {"ledger": MemoryLedger(), "event_id": "walks"}
+    with pytest.raises(InvalidInput, match=r"^space: got a state END"):
+        queries.fit_private(UNREAD, ended, 1, 4, **given)
+
+
 def test_a_cap_refuses_before_any_job():
     ledger = MemoryLedger()
     with ledger.transaction() as transaction:
@@ -165,7 +172,7 @@ def dying(published):
         os._exit(9)
     return shown(published)
 
-shown, publications._markov_model = publications._markov_model, dying
+shown, publications._stored_model = publications._stored_model, dying
 planned.PlannedFit.learned = traced
 queries.counted = lambda *_: count_transitions([[0, 1, 1]], 2, 4, owners=["a"])
 frame = type("Frame", (), {"schema": Schema})

@@ -6,6 +6,7 @@ statements          the privacy statements of a table
 check               settings of a session that would show what must stay private
 count_transitions   exact, private counts of a frame's transitions
 fit_private         a Markov chain from a frame, stored in a ledger before it is returned
+fit_hidden          the same of a hidden Markov model, also where its states are known
 histogram           the number of records in each state, stored in a ledger before it is returned
 degrees             the number of people with 0, 1, 2, ... edges, stored in a ledger before it is returned
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dphmm.spark.batch import released as released
     from dphmm.spark.batch import statements as statements
     from dphmm.spark.counting import count_transitions as count_transitions
+    from dphmm.spark.hidden import fit_hidden as fit_hidden
     from dphmm.spark.queries import degrees as degrees
     from dphmm.spark.queries import fit_private as fit_private
     from dphmm.spark.queries import histogram as histogram
@@ -31,6 +33,7 @@ _HOMES = {
     "check": "dphmm.spark.settings",
     "count_transitions": "dphmm.spark.counting",
     "degrees": "dphmm.spark.queries",
+    "fit_hidden": "dphmm.spark.hidden",
     "fit_private": "dphmm.spark.queries",
     "histogram": "dphmm.spark.queries",
     "release": "dphmm.spark.batch",
@@ -42,6 +45,7 @@ __all__ = [
     "check",
     "count_transitions",
     "degrees",
+    "fit_hidden",
     "fit_private",
     "histogram",
     "release",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -28,8 +28,10 @@ from dphmm.spark.tasks import (
     ByName,
     ByNumber,
     ByPlace,
+    CountLabelled,
     CountRecords,
     CountRows,
+    CountWords,
     KeyOwners,
     PackRows,
     WithoutValues,
@@ -54,6 +56,7 @@ _REMEDIES = {
     "BinaryType": "hex({name}) makes text of bytes",
     "TimestampNTZType": "it has no time zone: CAST({name} AS TIMESTAMP) reads it in that of the session",
 }
+Task: TypeAlias = CountRows | CountWords | CountLabelled | CountRecords
 #: More tasks than cores: where one has more rows than others, the rest are shared.
 _TASKS_PER_CORE = 4
 
@@ -121,7 +124,7 @@ def counted(
     return counts_of_keys(keys, totals, space.n_states, caps, slots)
 
 
-def key_totals(columns: Any, task: CountRows | CountRecords, spelling: str) -> tuple[IntArray, IntArray]:
+def key_totals(columns: Any, task: Task, spelling: str) -> tuple[IntArray, IntArray]:
     """The counts of the tasks over columns owner, step and others: keys (k,) and totals (k,). One job, or two."""
     require_fixed(columns)
     again, keys, totals = _sums(columns, task, spelling)
@@ -130,7 +133,7 @@ def key_totals(columns: Any, task: CountRows | CountRecords, spelling: str) -> t
     return keys, totals
 
 
-def _sums(columns: Any, task: CountRows | CountRecords, spelling: str) -> tuple[bool, IntArray, IntArray]:
+def _sums(columns: Any, task: Task, spelling: str) -> tuple[bool, IntArray, IntArray]:
     """The sums over tasks: True if one wants its rows in another order, keys (k,) and totals (k,).
 
     Every row of it is of one part of all possible keys: the number of rows says nothing of the counts.
@@ -145,7 +148,7 @@ def _sums(columns: Any, task: CountRows | CountRecords, spelling: str) -> tuple[
     return any(again for _, again, _, _ in rows), keys, np.concatenate([none, *(totals for *_, totals in rows)])
 
 
-def packed(columns: Any, task: CountRows | CountRecords, spelling: str) -> Any:
+def packed(columns: Any, task: Task, spelling: str) -> Any:
     """The rows packed by buckets of owners, each bucket in one partition and one after the other.
 
     Where an owner is no number, the bucket is that of a hash; the keys come along, and are compared.
@@ -234,6 +237,8 @@ class Roles:
     lat: str | None
     lon: str | None
     types: Mapping[str, str]
+    #: The column of known states, beside that of their symbols.
+    known: str | None = None
 
     @classmethod
     def of(cls, frame: Any, space: StateSpace, given: Mapping[str, str] | None) -> Roles:
@@ -266,7 +271,7 @@ class Roles:
         Text is compared by its bytes: under a collation two owners could be equal, and their rows mixed.
         """
         chosen = {"owner": self.user, "step": self.step, "time": self.time, "state": self.state}
-        chosen |= {"lat": self.lat, "lon": self.lon}
+        chosen |= {"lat": self.lat, "lon": self.lon, "known": self.known}
         kept = []
         for role, name in chosen.items():
             if name is not None:

@@ -22,6 +22,7 @@ from dphmm.dependent._inputs import Rejected
 from dphmm.dependent._question import ExactCounts
 from dphmm.dependent._records import MICROSECONDS, by_place
 from dphmm.errors import InvalidInput
+from dphmm.markov.private.chain import end_of
 from dphmm.markov.private.planned import PlannedFit
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.stochastic import beginning
@@ -53,6 +54,7 @@ from dphmm.spark.tasks import (
     WithoutValues,
     counts_of_intervals,
 )
+from dphmm.states.space import END
 from dphmm.storage.publications import fit_counts_once
 from dphmm.types import Bits, Exact, IntArray
 
@@ -267,7 +269,8 @@ def fit_private(
     Under the same words it is the model that `dphmm.MarkovModel.fit_private` learns from the same sequences. Public
     options are checked, and caps of the ledger kept, before any job starts; no transaction is open while a job runs.
 
-    Returns the model and the event. Raises InvalidInput for public options, and for another fit under a stored id;
+    Returns the model and the event. Raises InvalidInput for public options, a state END where models begin as sequences
+    do, and for another fit under a stored id;
     BudgetExceeded for one that passes a cap.
 
     Examples
@@ -278,6 +281,10 @@ def fit_private(
     Source: docs/proofs/learning.md.
     """
     caps = Caps(max_length, max_sequences, neighbours)
+    if end_of(space, initial, step) is not None:
+        raise InvalidInput(
+            "space", f"a state {END}", "states without it, or a fit in one process: it ends sequences there"
+        )
     planned = PlannedFit(
         space.n_states,
         epsilon,

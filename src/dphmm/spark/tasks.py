@@ -39,7 +39,15 @@ from dphmm.dependent._degrees import People, ends_among, mixed
 from dphmm.dependent._records import states_of_places
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.sensitivity import Caps
-from dphmm.markov.private.transition_counts import UNSORTED, KeyTotals, RowCounter, Rows, SortedRows
+from dphmm.markov.private.transition_counts import (
+    UNSORTED,
+    KeyTotals,
+    LabelledCounter,
+    RowCounter,
+    Rows,
+    SortedRows,
+    WordCounter,
+)
 from dphmm.markov.slots import Slots
 from dphmm.storage.cells import places_of
 from dphmm.storage.columns import EARLIEST, LATEST, as_text
@@ -179,27 +187,45 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class ByNumber:
-    """Numbers of states as they are."""
+    """Numbers of states as they are, in a column."""
+
+    column: str = "state"
 
     def __call__(self, batch: pa.RecordBatch) -> IntArray:
         import pyarrow.compute as pc
 
-        return np.asarray(pc.fill_null(batch.column("state"), -1))
+        return np.asarray(pc.fill_null(batch.column(self.column), -1))
 
 
 @dataclass(frozen=True)
 class ByName:
-    """Numbers of states from their names."""
+    """Numbers of states from their names, in a column."""
 
     names: tuple[str, ...]
+    column: str = "state"
 
     def __call__(self, batch: pa.RecordBatch) -> IntArray:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        column = batch.column("state")
+        column = batch.column(self.column)
         known = pa.array([name.encode() for name in self.names], type=column.type)
         return np.asarray(pc.fill_null(pc.index_in(column, value_set=known), -1)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class ByPair:
+    """Numbers of pairs, ``state * n_symbols + symbol``, where both are one."""
+
+    states: ByNumber | ByName
+    n_states: int
+    symbols: States
+    n_symbols: int
+
+    def __call__(self, batch: pa.RecordBatch) -> IntArray:
+        state, symbol = self.states(batch), self.symbols(batch)
+        good = (state >= 0) & (state < self.n_states) & (symbol >= 0) & (symbol < self.n_symbols)
+        return np.where(good, state * self.n_symbols + symbol, -1)
 
 
 @dataclass(frozen=True)
@@ -306,6 +332,39 @@ class CountRows(CountOwners):
     def counter(self) -> RowCounter:
         """A counter of transitions."""
         return RowCounter(self.n_states, self.caps, self.shortest, self.slots, self.seconds)
+
+
+@dataclass(frozen=True)
+class CountWords(CountOwners):
+    """Count words of ``order`` symbols."""
+
+    n_states: int
+    order: int
+    caps: Caps
+    states: States
+    by_step: bool = False
+
+    def counter(self) -> WordCounter:
+        """One of words."""
+        return WordCounter(self.n_states, self.order, self.caps)
+
+
+@dataclass(frozen=True)
+class CountLabelled(CountOwners):
+    """Count starts, moves and emissions of known states; a row's state is its pair."""
+
+    states: ByPair
+    caps: Caps
+    by_step: bool = False
+
+    @property
+    def n_states(self) -> int:  # type: ignore[override]
+        """How many pairs there are."""
+        return self.states.n_states * self.states.n_symbols
+
+    def counter(self) -> LabelledCounter:
+        """One of known states."""
+        return LabelledCounter(self.states.n_states, self.states.n_symbols, self.caps)
 
 
 @dataclass(frozen=True)

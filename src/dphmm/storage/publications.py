@@ -23,6 +23,7 @@ from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.publication import Publication, Published, of_fit
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.markov.stochastic import ModelParts
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.ledger import SqliteLedger
@@ -32,8 +33,8 @@ from dphmm.storage.private_tables import PrivateTable, keyed_digest, write_count
 
 if TYPE_CHECKING:
     from dphmm.markov.hidden.hmm import CategoricalHMM
+    from dphmm.markov.private.hidden import PlannedHidden
     from dphmm.markov.private.planned import PlannedFit
-    from dphmm.markov.private.transition_counts import TransitionCounts
 
     Model = TypeVar("Model", MarkovModel, CategoricalHMM)
 
@@ -142,10 +143,10 @@ def fit_once(
 def fit_counts_once(
     ledger: Ledger,
     event_id: str,
-    planned: PlannedFit,
-    count: Callable[[], TransitionCounts],
+    planned: PlannedFit | PlannedHidden,
+    count: Callable[[], Any],
     settings: Mapping[str, Any] | None = None,
-) -> MarkovModel:
+) -> Any:
     """The model that a ledger holds under this id, or that of counts that are taken now: `fit_once` in two steps.
 
     A stored id is given back, and a cap refuses, before ``count`` is called. It is called outside of any transaction,
@@ -176,14 +177,16 @@ def fit_counts_once(
     with ledger.transaction() as transaction:
         stored = transaction.admit_publication(asked).stored
     if stored is not None:
-        return _markov_model(stored)
+        return _stored_model(stored)
     counts = count()
 
     def make(admit: Admit) -> bytes:
         admit(asked, None)
-        return file_of(lambda path: _save(MarkovModel(**planned.learned(counts)._asdict()), path))
+        learned = planned.learned(counts)
+        model = MarkovModel(**learned._asdict()) if isinstance(learned, ModelParts) else learned
+        return file_of(lambda path: _save(model, path))
 
-    return _markov_model(publish(ledger, make).published)
+    return _stored_model(publish(ledger, make).published)
 
 
 def note_data(ledger: Ledger, kept: Kept, data: PrivateTable) -> None:
@@ -220,10 +223,8 @@ def _noted(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _markov_model(published: Published) -> MarkovModel:
-    model = model_of(published.result)
-    assert isinstance(model, MarkovModel)
-    return model
+def _stored_model(published: Published) -> Any:
+    return model_of(published.result)
 
 
 def admitting(admit: Admit, name: str, statement: Callable[[Event], str]) -> AdmitFit:

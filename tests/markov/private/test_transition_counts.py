@@ -27,9 +27,11 @@ from scipy import sparse
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.markov.private import count_transitions, fit_chain, fit_counts, transition_counts
+from dphmm.markov.private.labelled import count_labelled
+from dphmm.markov.private.ngrams import count_ngrams
 from dphmm.markov.private.planned import PlannedFit
-from dphmm.markov.private.sensitivity import Caps
-from dphmm.markov.private.transition_counts import KeyTotals, RowCounter, counts_of_keys
+from dphmm.markov.private.sensitivity import Caps, kept_records
+from dphmm.markov.private.transition_counts import KeyTotals, LabelledCounter, RowCounter, WordCounter, counts_of_keys
 from dphmm.markov.slots import Slots
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.states.trajectory import Trajectories
@@ -205,6 +207,60 @@ def counted(rows, caps, shortest=2, parts=(), slots=None, seconds=None):
         counter.add(owner != before, part[:, 1], part[:, 2])
         last = owner[-1] if len(owner) else last
     return counts_of_keys(*counter.found(), N, caps, slots)
+
+
+def cells_of(counter, rows, parts=()):
+    """The cells of a counter, of rows that come in parts, those in no state as ``counter._n``."""
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    last = -1
+    for part in np.split(table, sorted(parts)):
+        before = np.concatenate([[last], part[:-1, 0]])[: len(part)]
+        counter.add(part[:, 0] != before, part[:, 1], part[:, 2])
+        last = part[-1, 0] if len(part) else last
+    keys, totals = counter.found()
+    cells = np.zeros(counter.n_keys, dtype=np.int64)
+    cells[keys] = totals
+    return cells[:-2]
+
+
+@seeds(4)
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+@pytest.mark.parametrize("caps", [Caps(1, 1), Caps(3, 2), Caps(50, 50)])
+def test_words_of_sorted_rows_are_those_of_the_sequences(seed, order, caps):
+    rows = rows_of(seed)
+    sequences, owners = sequences_of(rows, 2)
+    expected = count_ngrams(kept_records(sequences, N, caps, owners), N, order)
+    for parts in ([], range(1, len(rows)), [7, 8, 30]):
+        found = cells_of(WordCounter(N, order, caps), in_order(rows), parts)
+        np.testing.assert_array_equal(found, expected)
+
+
+@seeds(4)
+@pytest.mark.parametrize("caps", [Caps(1, 1), Caps(3, 2), Caps(50, 50)])
+def test_known_states_of_sorted_rows_are_those_of_the_sequences(seed, caps):
+    """A pair is a number of 0..3: two states, two symbols."""
+    rows = rows_of(seed)
+    sequences, owners = sequences_of(rows, 1)
+    parts_of = [[np.asarray(sequence) // 2 for sequence in sequences], [np.asarray(one) % 2 for one in sequences]]
+    expected = count_labelled(*(kept_records(given, 2, caps, owners) for given in parts_of), 2, 2)
+    for parts in ([], range(1, len(rows)), [7, 8, 30]):
+        np.testing.assert_array_equal(cells_of(LabelledCounter(2, 2, caps), in_order(rows), parts), expected)
+
+
+@pytest.mark.parametrize(("kind", "bound"), [("words", 2 * 2), ("labelled", 2 * 6)])
+def test_no_person_adds_more_to_words_and_known_states_than_is_stated(kind, bound):
+    """All tables of one person with up to six rows in a row of seven steps, beside another person's."""
+    caps, largest = Caps(3, 2), 0
+
+    def counted_of(rows):
+        counter = WordCounter(4, 2, caps) if kind == "words" else LabelledCounter(2, 2, caps)
+        return cells_of(counter, rows, [2] if len(rows) > 3 else [])
+
+    other = [(9, step, step % 4) for step in range(5)]
+    for states in itertools.product((0, 3, 4), repeat=7):
+        own = [(1, step, state) for step, state in enumerate(states)]
+        largest = max(largest, int(np.abs(counted_of(own + other) - counted_of(other)).sum()))
+    assert largest == bound
 
 
 @seeds(6)

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from scipy import sparse
@@ -65,7 +66,7 @@ from dphmm.markov.private.sensitivity import (
     unit_of,
 )
 from dphmm.samplers.entropy import default_bits, is_secure
-from dphmm.types import Bits, Exact
+from dphmm.types import Bits, Exact, IntArray
 
 Event = LearningEvent | NotPrivateEvent
 N_STARTS = 10
@@ -190,11 +191,17 @@ def fit_private(
     def read(given: Any, n: int, field: str) -> Kept:
         return kept_records(split_sequences(given, lengths), n, caps, owners, field)
 
-    event, prepared = METHODS[method](hmm, settings) if states is None else _labelled(hmm, settings, read, states)
+    if states is None:
+        event, fit = METHODS[method](hmm, settings)
+    else:
+        event, n, v, _, learn = _labelled(hmm, settings)
+
+        def fit(read_symbols: Callable[[int], Kept]) -> Outcome:
+            return learn(count_labelled(read(states, n, "states"), read_symbols(v), n, v))
+
     if admit is not None:
         admit(event)
-    outcome = prepared(lambda n_symbols: read(X, n_symbols, "X"))
-    _assign(hmm, outcome)
+    _assign(hmm, fit(lambda n_symbols: read(X, n_symbols, "X")))
     return hmm
 
 
@@ -202,7 +209,97 @@ def fit_private(
 Fit = Callable[[Callable[[int], Kept]], Outcome]
 
 
+class OneTable(NamedTuple):
+    """A fit by one noisy table: its event, numbers of states and symbols, the length of the words that are counted (0
+    of known states), and the fit to exact counts: (V**order,) of words, or of starts, moves and emissions."""
+
+    event: LearningEvent
+    n_states: int
+    n_symbols: int
+    order: int
+    learn: Callable[[IntArray], Outcome]
+
+
+class HiddenOptions(TypedDict, total=False):
+    """Options of `PlannedHidden`, as those of `fit_private`."""
+
+    neighbours: str
+    max_sequences: int
+    order: int | None
+    about: int | None
+    n_starts: int
+    bits: Bits | None
+
+
+class PlannedHidden:
+    """`fit_private` in two steps, for counts that are made elsewhere; options as there. It draws once.
+
+    hmm : the model before its fit, which stays as it is.
+    known : whether states are known.
+
+    Raises InvalidInput for public options.
+    """
+
+    def __init__(
+        self, hmm: Any, epsilon: Exact, max_length: int, known: bool = False, **options: Unpack[HiddenOptions]
+    ) -> None:
+        self.caps = Caps(max_length, options.get("max_sequences", 1), options.get("neighbours", "add-remove"))
+        order, about = options.get("order"), options.get("about")
+        if known and (order, about) != (None, None):
+            raise InvalidInput("states", "known states", "none for order or about: known states are counted")
+        people = None if about is None else whole(about, "about", 1)
+        starts = whole(options.get("n_starts", N_STARTS), "n_starts", 1, 10_000)
+        self._hmm, words = copy(hmm), default_bits(options.get("bits"))
+        settings = Settings(
+            exact_epsilon(epsilon),
+            Fraction(0),
+            self.caps,
+            _letters(hmm.params),
+            "laplace",
+            "simplex",
+            order,
+            people,
+            None,
+            None,
+            starts,
+            N_ITER,
+            TOL,
+            words,
+            "owner",
+        )
+        plan = _labelled(hmm, settings) if known else _by_words(hmm, settings)
+        self.event, self.n_states, self.n_symbols, self.order, learn = plan
+        self._learn = [learn]
+        given = {name: getattr(hmm, name) for letter, name in ATTRIBUTES.items() if letter not in hmm.init_params}
+        public = {name: value.toarray() if sparse.issparse(value) else value for name, value in given.items()}
+        #: What is public about the fit and is not in the event: another value is another fit. For JSON.
+        self.settings: dict[str, Any] = {
+            "method": "counts of known states" if known else "ngrams",
+            **{name: getattr(hmm, name) for name in ("n_states", "n_features", "params", "init_params")},
+            "random_state": hmm.random_state if isinstance(hmm.random_state, int) else None,
+            "order": order,
+            "about": people,
+            "n_starts": starts,
+            **{name: np.asarray(value).tolist() for name, value in public.items()},
+        }
+
+    def learned(self, counts: IntArray) -> Any:
+        """The model of these exact counts: the noise is drawn now, and no second time."""
+        if not self._learn:
+            raise RuntimeError("the noise of this fit has been drawn")
+        _assign(self._hmm, self._learn.pop()(counts))
+        return self._hmm
+
+    def __repr__(self) -> str:
+        return f"PlannedHidden(epsilon={self.event.epsilon})"
+
+
 def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
+    event, _, v, order, learn = _by_words(hmm, settings)
+    return event, lambda read: learn(count_ngrams(read(v), v, order))
+
+
+def _by_words(hmm: Any, settings: Settings) -> OneTable:
     starts = public_starts(hmm, settings.n_starts)
     n, v = starts[0].emission.shape
     public = "".join(letter for letter in "ste" if letter not in hmm.init_params)
@@ -218,8 +315,7 @@ def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     part = noise_for(histogram.name, "laplace", size, settings.epsilon)
     event = settings.event((part,))
 
-    def fit(read: Callable[[int], Kept]) -> Outcome:
-        words = count_ngrams(read(v), v, histogram.order)
+    def learn(words: IntArray) -> Outcome:
         table = release(histogram.of_words(words), part, 0, settings.bits)
         best = most_probable(
             table.values,
@@ -234,10 +330,10 @@ def _by_ngrams(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
         )
         return Outcome(best.parameters, event, Monitor(settings.tol, settings.n_iter, history=best.history))
 
-    return event, fit
+    return OneTable(event, n, v, histogram.order, learn)
 
 
-def _labelled(hmm: Any, settings: Settings, read: Callable[[Any, int, str], Kept], states: Any) -> tuple[Event, Fit]:
+def _labelled(hmm: Any, settings: Settings) -> OneTable:
     (start,) = public_starts(hmm, 1)
     n, v = start.emission.shape
     cells = open_cells(start, settings.letters)
@@ -245,12 +341,11 @@ def _labelled(hmm: Any, settings: Settings, read: Callable[[Any, int, str], Kept
     part = noise_for("counts of known states", "laplace", size, settings.epsilon)
     event = settings.event((part,))
 
-    def fit(read_symbols: Callable[[int], Kept]) -> Outcome:
-        exact = count_labelled(read(states, n, "states"), read_symbols(v), n, v)
+    def learn(exact: IntArray) -> Outcome:
         table = release(exact[cells], part, 0, settings.bits)
         return Outcome(learned_rows(table.values, cells, start, float(part.scale)), event)
 
-    return event, fit
+    return OneTable(event, n, v, 0, learn)
 
 
 def _by_iterations(hmm: Any, settings: Settings) -> tuple[Event, Fit]:

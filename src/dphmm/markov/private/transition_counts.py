@@ -263,37 +263,39 @@ class SortedRows(ABC):
         return f"{type(self).__name__}(...)"
 
 
-class RowCounter(SortedRows):
-    """Counts rows (owner, step, state) as `TransitionCounts`, part by part.
+class RunCounter(SortedRows):
+    """Counts the sequences of rows (owner, step, state), part by part.
 
-    Keys are pairs of states, with ``slots`` of steps of so many ``seconds`` those of each slot, one after another, then
-    states that come first, owners, and rows that are left out.
-
-    A sequence is a run of rows of one
-    owner at steps that follow each other; a row in no state counts nowhere, and cuts. An owner's first
-    ``caps.max_sequences`` sequences of at least ``shortest`` rows count, 1 or 2, each cut to its first
-    ``caps.max_length`` rows.
+    Keys are ``n_cells`` cells, then owners, and rows that are left out. A sequence is a run of rows of one owner at
+    steps that follow each other; a row in no state counts nowhere, and cuts. An owner's first ``caps.max_sequences``
+    sequences of at least ``shortest`` rows count, 1 or 2, each cut to its first ``caps.max_length`` rows. A cell
+    follows from a row and at most ``memory`` rows before it.
     """
 
-    def __init__(
-        self, n_states: int, caps: Caps, shortest: int, slots: Slots | None = None, seconds: int | None = None
-    ) -> None:
-        # Pairs of states, then states that come first, then owners, then steps and rows that are left out.
-        self._pairs = (1 if slots is None else slots.n) * n_states**2
-        super().__init__(n_states, self._pairs + n_states + 2)
-        self._caps, self._shortest, self._slots, self._seconds = caps, shortest, slots, seconds
-        # Of the last row that counted: its owner, step, state, place; and how many sequences that owner has.
-        self._owner = self._counted_owner = self._step = self._state = self._place = self._sequences = 0
+    def __init__(self, n_states: int, n_cells: int, caps: Caps, shortest: int, memory: int = 1) -> None:
+        super().__init__(n_states, n_cells + 2)
+        self._cells, self._caps, self._shortest = n_cells, caps, shortest
+        #: Of the last rows that counted: their states; of the last one its owner, step, place in its sequence, and how
+        #: many sequences that owner has.
+        self._states = np.zeros(memory, dtype=np.int64)
+        self._owner = self._counted_owner = self._step = self._place = self._sequences = 0
+
+    @abstractmethod
+    def _cells_of(
+        self, states: IntArray, steps: IntArray, place: IntArray, kept: BoolArray, begun: BoolArray
+    ) -> IntArray:
+        """The cells of rows (m,): ``place`` in its sequence, ``kept`` under the caps, ``begun`` where a row makes its
+        sequence long enough. ``states`` and ``steps`` begin with those of the rows before."""
 
     def leave_out(self, rows: int) -> None:
         """These rows count nowhere."""
-        self._totals.add(np.full(rows, self._pairs + self._n + 1, dtype=np.int64))
+        self._totals.add(np.full(rows, self._cells + 1, dtype=np.int64))
 
     def _take(self, rows: Rows) -> None:
         """One row of each step."""
         owner = self._owner + np.cumsum(rows.new_owner)
         self._owner = int(owner[-1]) if len(owner) else self._owner
-        self._totals.add(np.full(int(rows.new_owner.sum()), self._pairs + self._n, dtype=np.int64))
+        self._totals.add(np.full(int(rows.new_owner.sum()), self._cells, dtype=np.int64))
         known = rows.state < self._n
         self.leave_out(int((~known).sum()))
         self._count(owner[known], rows.step[known], rows.state[known])
@@ -314,7 +316,28 @@ class RowCounter(SortedRows):
         at_owner = np.maximum.accumulate(np.where(others, passed - enough, -self._sequences))
         rank = passed - at_owner
         kept = (rank <= self._caps.max_sequences) & (place < self._caps.max_length)
-        states = np.concatenate([[self._state], state])
+        begun = enough & (rank <= self._caps.max_sequences)
+        states = np.concatenate([self._states, state])
+        self._totals.add(self._cells_of(states, steps, place, kept, begun))
+        self._states = states[len(state) :]
+        self._counted_owner, self._step = int(owner[-1]), int(step[-1])
+        self._place, self._sequences = int(place[-1]), int(rank[-1])
+
+
+class RowCounter(RunCounter):
+    """Counts rows as `TransitionCounts`: pairs of states, with ``slots`` of steps of so many ``seconds`` those of each
+    slot, one after another, then states that come first."""
+
+    def __init__(
+        self, n_states: int, caps: Caps, shortest: int, slots: Slots | None = None, seconds: int | None = None
+    ) -> None:
+        self._pairs = (1 if slots is None else slots.n) * n_states**2
+        super().__init__(n_states, self._pairs + n_states, caps, shortest)
+        self._slots, self._seconds = slots, seconds
+
+    def _cells_of(
+        self, states: IntArray, steps: IntArray, place: IntArray, kept: BoolArray, begun: BoolArray
+    ) -> IntArray:
         moves = kept & (place > 0)
         leaving = states[:-1][moves]
         if self._slots is not None:
@@ -322,11 +345,42 @@ class RowCounter(SortedRows):
             left = steps[:-1][moves] if self._slots.by_clock else place[moves]
             left = self._slots.of_steps(self._slots.within(left, self._seconds), self._seconds)
             leaving = leaving + self._n * left
-        self._totals.add(leaving * self._n + states[1:][moves])
-        begun = enough & (rank <= self._caps.max_sequences)
-        self._totals.add(self._pairs + (states[1:] if self._shortest == 1 else states[:-1])[begun])
-        self._counted_owner, self._step, self._state = int(owner[-1]), int(step[-1]), int(state[-1])
-        self._place, self._sequences = int(place[-1]), int(rank[-1])
+        first = self._pairs + (states[1:] if self._shortest == 1 else states[:-1])[begun]
+        return np.concatenate([leaving * self._n + states[1:][moves], first])
+
+
+class WordCounter(RunCounter):
+    """Counts words of ``order`` symbols, the last one fastest, of sequences of at least two rows."""
+
+    def __init__(self, n_symbols: int, order: int, caps: Caps) -> None:
+        super().__init__(n_symbols, n_symbols**order, caps, 2, max(1, order - 1))
+        self._order = order
+
+    def _cells_of(
+        self, states: IntArray, steps: IntArray, place: IntArray, kept: BoolArray, begun: BoolArray
+    ) -> IntArray:
+        earlier, words = len(states) - len(place), np.zeros(len(place), dtype=np.int64)
+        for back in range(self._order - 1, -1, -1):
+            words = words * self._n + states[earlier - back : len(states) - back]
+        if self._order > 1:
+            return words[kept & (place >= self._order - 1)]
+        # The first symbol counts once a second one makes it a sequence.
+        return np.concatenate([words[kept & (place > 0)], states[earlier - 1 : -1][begun]])
+
+
+class LabelledCounter(RunCounter):
+    """Counts sequences of pairs ``state * n_symbols + symbol``: starts, moves and emissions, one after another."""
+
+    def __init__(self, n_states: int, n_symbols: int, caps: Caps) -> None:
+        super().__init__(n_states * n_symbols, n_states * (1 + n_states + n_symbols), caps, 1)
+        self._hidden, self._symbols = n_states, n_symbols
+
+    def _cells_of(
+        self, states: IntArray, steps: IntArray, place: IntArray, kept: BoolArray, begun: BoolArray
+    ) -> IntArray:
+        n, hidden, moves = self._hidden, states // self._symbols, kept & (place > 0)
+        into = n + hidden[:-1][moves] * n + hidden[1:][moves]
+        return np.concatenate([hidden[1:][begun], into, n + n * n + states[1:][kept]])
 
 
 def _one_of_each_step(rows: Rows) -> Rows:
