@@ -122,8 +122,11 @@ def test_a_model_that_was_learned_from_another_table_is_not_read_with(crowd, tmp
     assert found.family == "public" and "learned from its table" in found.reason
 
 
-def test_few_people_leave_no_learned_model(out):
+def test_few_people_leave_no_learned_model_nor_an_older_one(out, crowd):
     released = dphmm.open(out)
+    shutil.copy(crowd / "out" / "learned.npz", out)
+    released.folder.keep(["learned.npz"])
+    released.learn(keep=True, progress=False)
     assert not (out / "learned.npz").exists() and released.learned.model is released.model
     assert "at least 10" in released.learn(keep=True, progress=False).reason and released.folder.others() == []
 

@@ -246,10 +246,10 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         console.warn(f"{done.unanswered}; {_MORE_ANSWERS}")
     if done.after and statement.promise is not None and statement.promise.steps is not None:
         console.note(after_sequence_words(done.after, published.rows, statement.promise.steps))
-    if (seconds := done.seconds_to_learn) > _LONG_LEARNING:
+    if (seconds := done.released.drawn.seconds) > _LONG_LEARNING:
         console.say([("", f"learning how people move from the answers: at most about {seconds:.0f} s")])
     with console.progress("learn") as learning:
-        learned = done.learn(learning or False)
+        learned = done.released.learn(keep=True, progress=learning or False)
     story = done.released.story
     document = _document(done.batch, published, statement, loaded) | story.document() | {"learned": learned.document()}
     owner = given["place"].owner.name

@@ -187,16 +187,19 @@ def learn_rows(
     *,
     beside: Sequence[tuple[ReleasedRows, Subjects]] = (),
     files: Sequence[str] = (),
+    drawn: Drawn | None = None,
     progress: Progress | None = None,
 ) -> Learned:
     """Learn from released rows, as `learn`; ``files``: the digests that the model names as its origin.
+
+    ``drawn``: of these rows, where they are known.
 
     Raises InvalidInput as `dphmm.reconstruction.smooth` does.
     """
     plan = subjects.setting.model
     if plan.slots is not None:
         return Learned.public(plan, 0, "the plan model has slots, and learning begins with one matrix")
-    users, answered, _ = _drawn(rows, plan)
+    users, answered, _ = drawn or Drawn.of(rows, plan)
     if len(users) < FEWEST:
         few = "people with answers" if answered == len(users) else f"of {answered:,} people those who are learned from"
         reason = f"{few}: {len(users)}, and learning leaves people out; at least {FEWEST}"
@@ -246,33 +249,33 @@ def learn_rows(
     return Learned(model, **record)
 
 
-def seconds_ahead(rows: ReleasedRows, plan: MarkovModel) -> float:
-    """About how long learning takes at most."""
-    return PASSES * _drawn(rows, plan).moves * _SECONDS
-
-
-class _Drawn(NamedTuple):
+class Drawn(NamedTuple):
     """Those who are learned from, of so many people with answers; steps times stored moves of a pass over them."""
 
     users: list[str]
     answered: int
     moves: int
 
+    @classmethod
+    def of(cls, rows: ReleasedRows, plan: MarkovModel) -> Drawn:
+        """People by the hashes of their names, as many as have `MOST_STEPS` steps, and `MOST_MOVES` a pass."""
+        names, steps = list[str](), list[int]()
+        for user, at in rows.by_user():
+            asked = at[[rows.plans[row] != "" for row in at.tolist()]]
+            if len(asked):
+                gaps = np.diff(rows.step[asked])
+                names.append(user)
+                steps.append(1 + int(np.where(gaps > LONGEST_GAP, 1, gaps).sum()))
+        order, each = by_name(names), plan.n_transitions + plan.n_states
+        total = np.cumsum(np.array(steps, dtype=np.int64)[order])
+        count = int((total <= min(MOST_STEPS, MOST_MOVES // each)).sum())
+        users = [names[number] for number in order[:count].tolist()]
+        return cls(users, len(names), each * int(total[count - 1]) if count else 0)
 
-def _drawn(rows: ReleasedRows, plan: MarkovModel) -> _Drawn:
-    """People by the hashes of their names, as many as have `MOST_STEPS` steps, and `MOST_MOVES` a pass."""
-    names, steps = list[str](), list[int]()
-    for user, at in rows.by_user():
-        asked = at[[rows.plans[row] != "" for row in at.tolist()]]
-        if len(asked):
-            gaps = np.diff(rows.step[asked])
-            names.append(user)
-            steps.append(1 + int(np.where(gaps > LONGEST_GAP, 1, gaps).sum()))
-    order, each = by_name(names), plan.n_transitions + plan.n_states
-    total = np.cumsum(np.array(steps, dtype=np.int64)[order])
-    count = int((total <= min(MOST_STEPS, MOST_MOVES // each)).sum())
-    users = [names[number] for number in order[:count].tolist()]
-    return _Drawn(users, len(names), each * int(total[count - 1]) if count else 0)
+    @property
+    def seconds(self) -> float:
+        """About how long learning takes at most."""
+        return PASSES * self.moves * _SECONDS
 
 
 def by_name(names: Sequence[str]) -> IntArray:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dphmm.audit.attacks.attack import AttackReport
     from dphmm.audit.check import CheckedRelease
     from dphmm.choose.schedule_plan import SchedulePlan
-    from dphmm.learning.learn import Learned
+    from dphmm.learning.learn import Drawn, Learned
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.reconstruction.aggregates import Population
@@ -204,13 +204,13 @@ class Released:
 
         statement = self.statement
         setting = Setting.read(statement.choices, self.model, self.policy, self.space)
-        file = ReleasedFile.read(self.folder.table, self.space)
-        asked = {user for user, plan in zip(file.users, file.plans, strict=True) if plan}
+        rows = self.answers
+        asked = {user for user, plan in zip(rows.users, rows.plans, strict=True) if plan}
         return story(
             statement,
             statement.promise,
             statement.asking,
-            None if self.plan is None else found_in(file, self.plan, self.model.step),
+            None if self.plan is None else found_in(rows, self.plan, self.model.step),
             all_possible=setting.excludes_no_state,
             answered=len(asked),
         )
@@ -258,6 +258,13 @@ class Released:
         stored = Learned.stored(load_model(path), self.model, file_digest(table)) if path.exists() else None
         return stored or Learned.public(self.model, 0, "the folder has no model that was learned from its table")
 
+    @cached_property
+    def drawn(self) -> Drawn:
+        """The people whose answers `learn` learns from, and how long that takes."""
+        from dphmm.learning.learn import Drawn
+
+        return Drawn.of(self.answers, self.model)
+
     def learn(
         self, *, beside: Sequence[Released] = (), keep: bool = False, progress: bool | Progress = True
     ) -> Learned:
@@ -267,7 +274,6 @@ class Released:
         Raises as `dphmm.reconstruction.learn`; kept is the public model where plans cannot be made again.
         """
         from dphmm.learning.learn import Learned, learn_rows
-        from dphmm.storage.models import save_model
 
         try:
             with shown(progress, "learn") as report:
@@ -275,6 +281,7 @@ class Released:
                     *(self.answers, self.subjects),
                     beside=[(one.answers, one.subjects) for one in beside],
                     files=[file_digest(one.folder.table) for one in (self, *beside)],
+                    drawn=self.drawn,
                     progress=report,
                 )
         except InvalidInput as error:
@@ -282,15 +289,21 @@ class Released:
                 raise
             learned = Learned.public(self.model, 0, str(error))
         if keep:
-            path = self.folder.path / LEARNED
-            if learned.model is not self.model or path.exists():
-                if learned.model is self.model:
-                    path.unlink()
-                else:
-                    save_model(learned.model, path)
-                self.folder.keep([LEARNED])
-            self.__dict__["learned"] = learned
+            self._keep(learned)
         return learned
+
+    def _keep(self, learned: Learned) -> None:
+        """Have the folder's readers take what was learned; of the public model there is no file, nor an older one."""
+        from dphmm.storage.models import save_model
+
+        self.__dict__["learned"], path = learned, self.folder.path / LEARNED
+        if learned.model is not self.model:
+            save_model(learned.model, path)
+        elif path.exists():
+            path.unlink()
+        else:
+            return
+        self.folder.keep([LEARNED])
 
     def estimates(
         self,
@@ -595,28 +608,21 @@ def _utc(moment: str) -> Any:
     return stamp.tz_localize("UTC") if stamp.tzinfo is None else stamp.tz_convert("UTC")
 
 
-def found_in(file: ReleasedFile, planned: SchedulePlan, step: int | None) -> Found | None:
+def found_in(rows: ReleasedRows, planned: SchedulePlan, step: int | None) -> Found | None:
     """What a reader finds of a released file by its plan, whose invented people have a row at every step from 1 on.
 
     None where somebody of the file has a hole in their rows, earlier answers in another file, or no whole block.
     """
-    users, which = np.unique(np.array(file.users), return_inverse=True)
-    order = np.lexsort((file.step, which))
-    begins = np.searchsorted(which[order], np.arange(len(users) + 1))
-    asked = np.bincount(which[file.asked], minlength=len(users)) if len(users) else np.zeros(1)
     blocks = 0
-    for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
-        rows = order[begin:end]
-        steps = file.step[rows]
-        if steps[0] != 1 or steps[-1] != len(steps):
+    for _, own in rows.by_user():
+        steps = rows.step[own]
+        whole = whole_blocks(planned.schedule, step, int(rows.origin(own, step) or 1), len(steps))
+        if steps[0] != 1 or steps[-1] != len(steps) or not whole:
             return None
-        whole = whole_blocks(planned.schedule, step, int(file.origin(int(rows[0]), step) or 1), len(steps))
-        if not whole:
-            return None
-        blocks = max(blocks, whole)
-    # Answers of parts of days about one place find it as those of whole ones.
-    most = int(asked.max()) // max(1, planned.schedule.releases)
-    return replace(planned.found, blocks=max(blocks, most))
+        # Answers of parts of days about one place find it as those of whole ones.
+        answers = sum(rows.plans[row] != "" for row in own.tolist())
+        blocks = max(blocks, whole, answers // max(1, planned.schedule.releases))
+    return replace(planned.found, blocks=blocks)
 
 
 def whole_blocks(schedule: Schedule, step: int | None, origin: int, steps: int) -> int:

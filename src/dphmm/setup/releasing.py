@@ -15,7 +15,6 @@ from dphmm.accounting.person import alike_words
 from dphmm.accounting.promise import SequencePromise
 from dphmm.batch import Batch, unanswered_words
 from dphmm.errors import InvalidInput
-from dphmm.learning.learn import Learned, seconds_ahead
 from dphmm.session.releases import Releases
 from dphmm.setup.publishing import PublicSide, keep_plans
 from dphmm.setup.released import Released
@@ -77,10 +76,6 @@ def new_ledger_words(ledger: PathLike) -> str | None:
     return None if path.exists() else f"new ledger {path.name}: nobody in it has an account yet"
 
 
-#: Of so many rows how people move is learned with the release; of more, when somebody asks for it.
-MOST_LEARNED = 10**6
-
-
 class FinishedRelease(NamedTuple):
     """What a release of a table did: ``after`` rows were beyond the sequence that a promise is of, without an answer.
 
@@ -101,20 +96,6 @@ class FinishedRelease(NamedTuple):
         if not published.not_asked or published.constants:
             return None
         return unanswered_words(published.subjects, published.unanswered, noun_words(self.batch.noun)["people"])
-
-    @property
-    def seconds_to_learn(self) -> float:
-        """About how long `learn` takes at most."""
-        if self.published.rows > MOST_LEARNED:
-            return 0.0
-        return seconds_ahead(self.released.answers, self.released.model)
-
-    def learn(self, progress: bool | Progress) -> Learned:
-        """How people move, learned from the answers and kept in the folder, for its readers."""
-        if self.published.rows > MOST_LEARNED:
-            reason = f"more than {MOST_LEARNED:,} rows: dphmm read --believe learned draws people among them"
-            return Learned.public(self.released.model, 0, reason)
-        return self.released.learn(keep=True, progress=progress)
 
 
 @dataclass(frozen=True)

@@ -497,7 +497,7 @@ class Plan:
         done = release.write(loaded, people, source, lambda _: shown(progress, "release"))
         if done.unanswered is not None:
             warnings.warn(done.unanswered, UserWarning, stacklevel=2)
-        done.learn(progress)
+        done.released.learn(keep=True, progress=progress)
         return done.released
 
     def person(self, name: str, ledger: Ledger, *, query: str = "state") -> Person:
