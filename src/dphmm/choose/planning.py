@@ -443,8 +443,8 @@ class World:
             self._follow(tried[-1], 1)
             if progress is not None:
                 progress(done + 1, len(counts))
-            best = tried[self._best(tried)]
-            if self._is_large and best.exact <= MOST_EPSILON and self._is_worse(tried[-1], best):
+            chosen = tried[self._best(tried)]
+            if self._is_large and chosen.exact <= MOST_EPSILON and self._is_worse(tried[-1], chosen):
                 # More answers of less epsilon each cost most to follow, and err more from here on.
                 break
         for groups in range(2, len(self._groups) + 1):
