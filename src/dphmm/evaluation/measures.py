@@ -241,7 +241,10 @@ def flow_error(
 
 
 def follows(who: Subjects, order: IntArray, steps: ArrayLike | None) -> BoolArray:
-    """True where an ordered row but the first (n - 1,) is one step after the row before it, of the same subject."""
+    """True where an ordered row but the first (n - 1,) is of the subject of the row before it, one step later.
+
+    Without ``steps`` the subject alone counts. Raises InvalidInput for steps that do not ascend.
+    """
     owner = who.number[order]
     same: BoolArray = owner[1:] == owner[:-1]
     if steps is None:

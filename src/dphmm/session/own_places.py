@@ -80,7 +80,7 @@ def own_jumps(model: MarkovModel, people: Sequence[tuple[Observed, OwnPlaces]]) 
 
 
 def deciding(answers: Mapping[str, int]) -> list[str]:
-    """The people who decide on rate and weight, by their numbers of answers: at most 200 people of five or more."""
+    """The people whose answers decide on rate and weight: at most 200 of those with five answers or more."""
     return sorted((name for name, count in answers.items() if count >= LEFT_OUT), key=_number)[:MOST_PEOPLE]
 
 

@@ -173,7 +173,7 @@ class ReleaseSession:
 
     @property
     def origin(self) -> str:
-        """The origin of the steps: their clock, or the number that step 1 stands for."""
+        """The number that step 1 stands for, or the clock that the steps go by; empty if unknown."""
         return self._subject.origin
 
     @property

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class MemberKind(NamedTuple):
-    """The function that opens files of a folder or an archive, by name and bytes; None stands for an empty file.
+    """The opener of a file in a folder or an archive, by its name and bytes; it gives None for a file without rows.
 
     ``named`` : the names of the files that are read. Opening raises InvalidInput for a file that cannot be read.
     """
