@@ -9,6 +9,7 @@ from benchmarks.speed import (
     delta,
     dependence,
     draws,
+    events,
     growth,
     hmm,
     learning,
@@ -38,4 +39,5 @@ CASES: dict[str, Callable[[Effort], Iterator[Figure]]] = {
     "import": starting.figures,
     "noise": noise.figures,
     "private-learning": private_learning.figures,
+    "events": events.figures,
 }
