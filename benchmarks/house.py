@@ -31,9 +31,9 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_408,
-    "code lines of tests": 82_300,
-    "words of docs": 112_089,
+    "code lines": 64_398,
+    "code lines of tests": 82_276,
+    "words of docs": 112_085,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
@@ -41,7 +41,7 @@ LIMITS: dict[str, float] = {
     "keys of release.toml": 120,
     "functions with many parameters": 29,
     "docstrings that begin with a clause, %": 7,
-    "names that say nothing": 1_379,
+    "names that say nothing": 1_376,
     "class names with several meanings": 50,
     "short private functions used once": 300,
     "modules without a mirrored test": 30,
