@@ -213,8 +213,7 @@ class Trajectories:
         return replace(ordered, step=bins)._keep(kept, "same_step")
 
     def drop_faster_than(self, metres_per_second: object) -> tuple[Self, Counts]:
-        """The trajectories without points that their user could not reach from the last kept point at this speed;
-        sorted.
+        """The sorted trajectories without points that are too far from the last kept one for this speed.
 
         Great-circle distances. A point at the time of the last one and elsewhere is dropped. For fitting
         only: what is released must not depend on where somebody seems to have been. Raises InvalidInput

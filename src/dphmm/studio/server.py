@@ -43,8 +43,11 @@ _LARGEST = 2_000_000
 
 
 class Posted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request about a version, with what its address needs: a pipeline file in place of the setting, a state to look
-    at and which answer is drawn there, or the word that agrees to a release."""
+    """A request about a version, with the members that its address needs.
+
+    text : a pipeline file in place of the setting. number, draw : a state, and which answer is drawn there. word : the
+    agreement to a release.
+    """
 
     version: int
     text: str = ""

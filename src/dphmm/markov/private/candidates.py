@@ -66,8 +66,10 @@ def most_probable(
 
 
 def of_pairs(values: FloatArray, histogram: WordTable, scale: float) -> tuple[FloatArray, float]:
-    """The table (V, 2) of symbols that leave and stay, or (V, V) of pairs, and the scale of Laplace noise of its
-    variance."""
+    """The table of symbols that leave and stay (V, 2), or of pairs (V, V), and the scale of its noise.
+
+    Pairs are sums of words: the scale is that of Laplace noise of their variance.
+    """
     v = histogram.n_symbols
     if histogram.stays:
         return values.reshape(v, 2), scale

@@ -210,8 +210,11 @@ Fit = Callable[[Callable[[int], Kept]], Outcome]
 
 
 class OneTable(NamedTuple):
-    """A fit by one noisy table: its event, numbers of states and symbols, the length of the words that are counted (0
-    of known states), and the fit to exact counts: (V**order,) of words, or of starts, moves and emissions."""
+    """A fit by one noisy table.
+
+    order : the length of the words that are counted; 0 for known states.
+    learn : the fit to exact counts: (V**order,) of words, or of starts, moves and emissions.
+    """
 
     event: LearningEvent
     n_states: int

@@ -89,8 +89,10 @@ class WordTable(NamedTuple):
 
 
 class Climb(NamedTuple):
-    """The parameters, the number of words, the log of the posterior density at each step but for a constant, and
-    whether it settled."""
+    """The end of a climb to the most probable parameters.
+
+    total : the number of words. history : the log of the posterior density at each step, but for a constant.
+    """
 
     parameters: Parameters
     total: float

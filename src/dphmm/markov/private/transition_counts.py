@@ -284,8 +284,10 @@ class RunCounter(SortedRows):
     def _cells_of(
         self, states: IntArray, steps: IntArray, place: IntArray, kept: BoolArray, begun: BoolArray
     ) -> IntArray:
-        """The cells of rows (m,): ``place`` in its sequence, ``kept`` under the caps, ``begun`` where a row makes its
-        sequence long enough. ``states`` and ``steps`` begin with those of the rows before."""
+        """The cells of rows (m,), whose ``states`` and ``steps`` begin with those of the rows before.
+
+        place : in its sequence. kept : under the caps. begun : the row makes its sequence long enough.
+        """
 
     def leave_out(self, rows: int) -> None:
         """These rows count nowhere."""
@@ -325,8 +327,10 @@ class RunCounter(SortedRows):
 
 
 class RowCounter(RunCounter):
-    """Counts rows as `TransitionCounts`: pairs of states, with ``slots`` of steps of so many ``seconds`` those of each
-    slot, one after another, then states that come first."""
+    """Counts rows as `TransitionCounts`: pairs of states, then states that come first.
+
+    With ``slots``, of steps of so many ``seconds``, the pairs of each slot come one after another.
+    """
 
     def __init__(
         self, n_states: int, caps: Caps, shortest: int, slots: Slots | None = None, seconds: int | None = None
