@@ -1,6 +1,6 @@
-"""What to set: schedules, budgets, covered distances and cells, tried on people whom the public model invents.
+"""Schedules, budgets, covered distances and cells for a release, tried on people simulated from the public model.
 
-- when to ask within a budget: `plan`, which gives a `SchedulePlan`; as a file `save_plan`, `read_plan`
+- a schedule within a budget: `plan`, which gives a `SchedulePlan`; as a file `save_plan`, `read_plan`
 - a mechanism made once for a model and a policy: `optimize`
 """
 

@@ -1,4 +1,4 @@
-"""What a policy protects at the first step of a model: hull, degrees, errors, costs; and what a release would do.
+"""The protection of a policy at a model's first step: hull, degrees, errors, costs; and the preview of a release.
 
 All of it is public data, and who has rows at which steps. Nothing is drawn, stored or spent.
 """
@@ -59,12 +59,12 @@ REMEDY = "dphmm policy ... --merge-lonely"
 def protection_facts(
     model: MarkovModel, policy: PolicyGraph, space: StateSpace, epsilon: Exact, **choices: Unpack[ReleaseChoices]
 ) -> dict[str, Any]:
-    """What a policy protects at the first step of a model, at which error and cost: what `dphmm plan --details` prints.
+    """The protection of a policy at a model's first step, its error and cost: the output of `dphmm plan --details`.
 
     ``choices`` are those of a release: constraint, mechanism, start, protection. Nothing is drawn or
-    spent. The sections are "policy", "first_step", "remedies" (what would lower the error, tried) and "warnings"; where
-    the first release is not refused also "release" (errors are root mean squares in answer units; of labels the share
-    that is wrong) and "promise"; where there are any, "merged_states" and "lonely_states".
+    spent. The sections are "policy", "first_step", "remedies" (changes tried for less error) and "warnings"; if
+    the first release is not refused also "release" (errors are root mean squares in answer units; for labels the error
+    rate) and "promise"; if there are any, "merged_states" and "lonely_states".
 
     Raises InvalidInput for choices that no release takes. A refused release is no error: a warning says why.
 
@@ -285,7 +285,7 @@ def fit_lines(model: MarkovModel) -> tuple[list[str], dict[str, Any]]:
 
 
 def cost_words(cost: LonelyCost, policy: PolicyGraph, space: StateSpace) -> str:
-    """What lonely states cost, and the remedy where it is one."""
+    """The cost of lonely states in words, with the remedy if it lowers the error."""
     who = f"{_count(cost.moved.states, space)} without a neighbour{_share(cost.moved.share)}"
     if cost.joined is None or cost.merged is None:
         refused = "joined" if cost.joined is None else "merged"
@@ -306,14 +306,14 @@ def _other(refused: str) -> str:
 
 
 def moved_words(moved: Moved, policy: PolicyGraph, space: StateSpace) -> str:
-    """What became of lonely states that are merged."""
+    """The number of lonely states that are merged, and their answers, in words."""
     nothing = f"nothing within {length_words(float(policy.r), space)}" if isinstance(policy, Radius) else "no neighbour"
     have = "has" if moved.states == 1 else "have"
     return f"{_count(moved.states, space)}{_share(moved.share)} {have} {nothing}; {_released(moved, space)}"
 
 
 def rare_words(moved: Moved, space: StateSpace) -> str:
-    """What became of cells that a fit has merged."""
+    """The number of cells that a fit has merged, and their answers, in words."""
     return f"{_count(moved.states, space)}{_share(moved.share)} rarely visited; {_released(moved, space)}"
 
 
@@ -361,11 +361,11 @@ _STEPS = 3
 
 
 def release_preview(batch: Batch, rows: Trajectories | VisitTable) -> dict[str, Any]:
-    """What a release of these rows would do: what `dphmm release --dry-run` prints.
+    """The preview of a release of these rows: the output of `dphmm release --dry-run`.
 
-    How many rows would be released at most, to how many subjects, under which plans of the first steps (as far as they
-    do not depend on answers), with which largest sum of epsilons. Where people are changes nothing of it, and no
-    history of a ledger is looked at.
+    It has the most rows that may be released, their subjects, the plans of the first steps (as far as they do not
+    depend on answers) and the largest sum of epsilons. The states of the rows change nothing of it, and no history of a
+    ledger is read.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What error a plan lets expect, and what lonely states add to it: joined to a partner, or merged into it.
+"""The expected error of a plan, and the part that lonely states add to it: joined to a partner, or merged into it.
 
 Everything here is computed from public data: model, policy, space, options.
 """
@@ -56,7 +56,7 @@ class LonelyCost:
 
     @property
     def helps(self) -> bool:
-        """Whether merging lowers the error."""
+        """True if merging lowers the error."""
         return self.merged is not None and (self.joined is None or self.merged < self.joined)
 
 
@@ -92,14 +92,14 @@ def shown_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
 
 
 def wrong_labels(plan: Plan) -> FloatArray:
-    """How likely a release names another label than each state's own (N,)."""
+    """The probability that a release names another label than each state's own (N,)."""
     numbers = np.arange(len(plan.image), dtype=np.int64)
     logs = np.array([plan.log_likelihood(np.array([number]))[number] for number in numbers])
     return np.asarray(1.0 - np.exp(np.where(plan.constraint.support, logs, 0.0)))
 
 
 def moved_states(space: StateSpace, pairs: IntArray, model: MarkovModel) -> Moved:
-    """Of the merged states ``pairs`` (m, 2), at least one."""
+    """The figures of the merged states ``pairs`` (m, 2), at least one."""
     own = space.own_answers
     distance = np.linalg.norm(own[pairs[:, 0]] - own[pairs[:, 1]], axis=1)
     share = float(model.summed(model.initial)[pairs[:, 0]].sum()) if _is_occupancy(model) else None
@@ -107,7 +107,7 @@ def moved_states(space: StateSpace, pairs: IntArray, model: MarkovModel) -> Move
 
 
 def lonely_cost(model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options) -> LonelyCost | None:
-    """What the lonely states cost at the first step; None without any, and where they cannot be merged."""
+    """The cost of the lonely states at the first step; None without any, or if they cannot be merged."""
     try:
         merging = merge_lonely(policy, space, isolated=options.made_from == "answers")
     except Unprotectable:
@@ -123,7 +123,7 @@ def lonely_cost(model: MarkovModel, policy: PolicyGraph, space: StateSpace, opti
 
 
 def only_merged(plan: Plan, space: StateSpace) -> int:
-    """How many possible states of a plan hide with nothing but states of their own merged answer."""
+    """The number of possible states of a plan that hide only among states of their own merged answer."""
 
     support = plan.constraint.support
     answered_as = np.arange(space.n_states)

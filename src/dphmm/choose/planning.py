@@ -171,7 +171,7 @@ def plan(
 
 
 def without_limit(setting: Setting, seed: int = 1) -> Found | str:
-    """What a reader finds where every step has an answer and no limit ends it; in words why that is not computed.
+    """The findings of a reader if every step has an answer and no limit ends it; else the reason, in words.
 
     It is simulated from the setting alone, which is public: people who move as its model says are asked at each of 192
     steps, of fewer where so many answers have no epsilon together. ``seed`` names the people and their noise.
@@ -210,7 +210,7 @@ def without_limit(setting: Setting, seed: int = 1) -> Found | str:
 
 
 def work_of(model: MarkovModel, steps: int) -> int:
-    """How many multiplications one of the invented people takes who is followed for so many steps."""
+    """The number of multiplications to follow one simulated person for so many steps."""
     return steps * max(int(model.matrix_at(1).nnz), 16 * model.n_states)
 
 
@@ -229,7 +229,7 @@ def _add_answers(logs: FloatArray, plan: Plan, states: IntArray, count: int, bit
 
 
 def error_of_known_states(space: StateSpace) -> float:
-    """How far off somebody is, at the mean over all states alike, who knows the state and not the place in it."""
+    """The mean distance of a guess from people whose state is known and whose place in it is not, all states alike."""
     own = space.unmerged
     return float(own.distances(middles(own)[:, None], places_of_states(own)).mean())
 
@@ -254,16 +254,16 @@ def _looked_at(steps: int) -> IntArray:
 
 
 def state_name(space: StateSpace) -> str:
-    """What a state whose finding is told is called."""
+    """The word for a state in figures: zone or cell."""
     return "zone" if isinstance(space.unmerged, Zones) else "cell"
 
 
 class Expected(NamedTuple):
-    """What a reader of a file from step 1 on is expected to find.
+    """The expected findings of a reader of a file from step 1 on.
 
-    ``steps``: those of a sequence, block or window. ``possible`` (N,): the states that somebody may stay at.
-    ``answers``: how many somebody has in a block, at most. ``follows``: whether beliefs decide when or on what people
-    are asked.
+    ``steps``: those of a sequence, block or window. ``possible`` (N,): True for the states that somebody may stay at.
+    ``answers``: the most that somebody has in a block. ``follows``: True if beliefs decide the steps or the plans of
+    answers.
     """
 
     found: Found
@@ -274,11 +274,11 @@ class Expected(NamedTuple):
 
 
 class World:
-    """What plans of several totals share: the invented people, where they may be asked, and what is known of them.
+    """The parts that plans of several totals share: simulated people, the steps that may be asked, and results so far.
 
     ``length`` : the steps of a sequence, block or window; the people are seen for several blocks or windows from step
     1 on, and figures are of a file of these. ``at``: the steps that may be named, where not those of ``hours``.
-    ``begins`` (k,): at which steps the blocks of a file begin, from which on people stay; step 1 where nothing is said.
+    ``begins`` (k,): the steps at which the blocks of a file begin, from which on people stay; step 1 by default.
 
     Raises InvalidInput naming the argument.
     """
@@ -361,7 +361,7 @@ class World:
     # -- candidates -----------------------------------------------------------------------------------------------
 
     def allows(self, total: Fraction) -> bool:
-        """Whether a total can be kept: it has room for a release, and is an epsilon at all."""
+        """True if a total can be kept: it is an epsilon, and has room for a release."""
         spent = total * self._spends
         return spent >= EPSILON_MIN and total <= EPSILON_MAX and (self.epsilon is None or self.epsilon <= spent)
 
@@ -473,7 +473,7 @@ class World:
         return int(np.lexsort((errors, against))[0])
 
     def _is_worse(self, schedule: Schedule, best: Schedule) -> bool:
-        """Whether a schedule errs more than the best one, beyond chance, of people who were followed under both."""
+        """True if a schedule errs more than the best one, beyond chance, over the people followed under both."""
         errors, least = self._followed_so_far[schedule], self._followed_so_far[best]
         both = min(len(errors), len(least))
         more = self.simulated(schedule).of_people(self._order[:both], errors[:both] - least[:both])
@@ -491,13 +491,13 @@ class World:
 
     @cached_property
     def known(self) -> float:
-        """How far off somebody is who knows everybody's state, of people as the model has them; 0 without places."""
+        """The mean distance of a guess from people whose states are known, by the model's law; 0 without places."""
         law = self.stay_law if self.stay_law.any() else self.setting.model.summed(self.setting.model.initial)
         apart = self.setting.space.distances(self._guesses.points[:, None], self._somewhere)
         return float(law @ apart.mean(axis=1))
 
     def _counts(self, total: Fraction) -> list[tuple[int, Fraction]]:
-        """How many releases of which epsilon are tried, the fewest first; never more than steps that may be named."""
+        """The numbers of releases to try, with their epsilon, the fewest first; at most the steps that may be named."""
         most, total = len(self.at), total * self._spends
         if self.epsilon is not None:
             return [(min(most, int(total // self.epsilon)), self.epsilon)]
@@ -583,7 +583,7 @@ class World:
         return errors._replace(deviation=math.hypot(errors.deviation, self._unseen(len(each)) * self.without))
 
     def _is_sure(self, schedule: Schedule) -> bool:
-        """Whether chance moves the error of a schedule by so little that nothing is said of it."""
+        """True if chance moves the error of a schedule by so little that it is not mentioned."""
         errors = self._known_errors(schedule)
         return CHANCE * errors.deviation < CHANCE_TOLD * errors.smoothed
 
@@ -610,9 +610,9 @@ class World:
         return laws_of_steps(self.setting.model, steps, self.setting.options.start)
 
     def _unseen(self, people: int) -> float:
-        """Which share of the error without the file is of people who are nowhere that one of so many invented ones is.
+        """The share of the error without the file at states that none of so many simulated people visits.
 
-        In tenths, by how far off a guess is: few people who move far may be all of an error, and none of them invented.
+        Counted in tenths by a guess's distance: few people who move far may make up the error, none of them simulated.
         """
         order, far = self._far_at_all_steps
         parts = far[order] / (float(far.sum()) or 1.0)
@@ -635,7 +635,7 @@ class World:
 
     @cached_property
     def _stays_from(self) -> dict[int, FloatArray]:
-        """How the model has people at states (N,) when a block begins, of those who can stay, where somebody can."""
+        """The model's law of states (N,) when a block begins, of those who can stay; by beginning, if there are any."""
         steps = zip(self.begins.tolist(), self._laws_at(self.begins), strict=True)
         laws = ((begin, law * self._possible_from(begin)) for begin, law in steps)
         return {begin: law / law.sum() for begin, law in laws if law.any()}
@@ -647,13 +647,13 @@ class World:
 
     @cached_property
     def stay_law(self) -> FloatArray:
-        """How the model has people at each state (N,) who stay, over all beginnings; all 0 where nobody can."""
+        """The model's law of states (N,) of people who stay, over all beginnings; all 0 if nobody can."""
         laws = self._stay_laws
         return np.asarray(laws.mean(axis=0) if len(laws) else np.zeros(laws.shape[1]))
 
     @property
     def _stay_without(self) -> float:
-        """How far off a guess without the file is of people who stay."""
+        """The mean distance of a guess without the file from people who stay."""
         return float(np.mean([self._alone.off(law) for law in self._stay_laws])) if len(self._stay_laws) else math.nan
 
     @cached_property
@@ -689,7 +689,7 @@ class World:
         return states, places(self.setting.space, states, generator), which
 
     def _ends_of(self, after: Sequence[int]) -> tuple[str, tuple[tuple[int, int], ...]]:
-        """What people stay for, and (after, the steps from the first of a block until then)."""
+        """The name of the time that people stay for, and (after, the steps from the first of a block until then)."""
         length, step = self.length, self.setting.model.step
         if self.promise.steps is not None:
             return "sequence", ((1, length),)
@@ -700,13 +700,13 @@ class World:
 
     @on_one_thread
     def stays(self, schedule: Schedule, after: Sequence[int] = LONGER) -> Stays:
-        """What is found of people who stay at one place for so many whole blocks or windows, from where one begins on.
+        """A reader's errors about people who stay at one place for so many whole blocks or windows, from a start on.
 
         ``after`` ascends.
 
-        A reader multiplies what all answers of that time say of one place, at whatever hour they are given: nobody who
-        stays there is found less well for being asked at noon. Of somebody who is elsewhere for a part of the time no
-        more is found. Figures of the same number of blocks are the same, however long the list is. Where plans hang on
+        A reader multiplies the likelihoods of all answers of that time, whatever their hours: somebody who stays and
+        is asked at noon is found as well as others. Somebody who is elsewhere for a part of the time is found
+        no better. Figures of the same number of blocks are the same for every list. If plans depend on
         answers, those of more blocks than can be computed are left out, all of them if need be.
         """
         what, ends = self._ends_of(after)
@@ -726,7 +726,7 @@ class World:
         return Stays(what, without, tuple(found), self.known, state, uncomputed)
 
     def _is_computed(self, schedule: Schedule, end: int) -> bool:
-        """Whether what is found of who stays until a step is not too much work."""
+        """True if the figures of people who stay until a step take little enough work."""
         people, answers = self.stayers(schedule), self._most_answers(schedule, end)
         if not self.setting.has_public_plans:
             return people * answers <= MOST_STAYING_PLANS
@@ -737,9 +737,9 @@ class World:
 
     @on_one_thread
     def expected(self, schedule: Schedule, stays: Stays | None = None) -> Expected:
-        """What a reader of a file that is released by a schedule finds, if people move as the model says.
+        """The findings of a reader of a file released by a schedule, if people move as the model says.
 
-        ``stays``: what `stays` found of it, where that is known. Raises as the planner does.
+        ``stays``: the result of `stays`, if known. Raises as the planner does.
         """
         stays = stays or self.stays(schedule)
         errors, step = self._no_worse(self._errors(schedule)), self.setting.model.step
@@ -775,15 +775,15 @@ class World:
             yield after, float(until), weights
 
     def _follows(self, schedule: Schedule) -> bool:
-        """Whether beliefs of people who stay are followed step by step."""
+        """True if beliefs of people who stay are followed step by step."""
         return schedule.kind == "paced" or not self.setting.has_public_plans
 
     def stayers(self, schedule: Schedule) -> int:
-        """How many people stay in the figures of `stays`."""
+        """The number of people who stay, in the figures of `stays`."""
         return self._followed_people(schedule) if self._follows(schedule) else STAYERS
 
     def _followed_people(self, schedule: Schedule) -> int:
-        """How many stay whose beliefs are followed; fewer where every answer needs a plan, for any list of blocks."""
+        """The number of stayers with followed beliefs, for any list of blocks; fewer if every answer needs a plan."""
         people = min(self.people, STAYERS)
         if self.setting.has_public_plans:
             return people
@@ -791,7 +791,7 @@ class World:
         return min(people, max(FEWEST_STAYERS, MOST_STAYING_PLANS // most))
 
     def _most_answers(self, schedule: Schedule, end: int) -> int:
-        """How many answers somebody has at most until a step that ends a block or window."""
+        """The most answers of one person until a step that ends a block or window."""
         if schedule.kind == "paced":
             return schedule.releases * (end // self.length)
         alike = replace(self.in_steps(schedule), seed="")
@@ -820,7 +820,7 @@ class World:
                 yield stops[t], asked / len(paths), np.exp(logs - logs.max(axis=0))
 
     def _prior(self, people: int) -> FloatArray:
-        """What a reader believes (N, n), in logs, of the first who stay: the file says when their blocks begin."""
+        """A reader's log beliefs (N, n) of the first who stay: the file says when their blocks begin."""
         with np.errstate(divide="ignore"):
             return np.log(self._stay_laws)[self._stayers[2][:people]].T
 
@@ -830,10 +830,10 @@ class World:
         return places_of_states(self.setting.space, _PLACES_OF_STAYERS)
 
     def _found(self, weights: FloatArray) -> FloatArray:
-        """How far off (n,) the best guesses are, by the beliefs (N, n) of who knows that people stay.
+        """The mean distances (n,) of the best guesses, by the beliefs (N, n) of a reader who knows that people stay.
 
-        Of labels how likely the likeliest is wrong. That is the mean over where people can be given the answers: only
-        the answers are left to chance. Few people are followed, and one who is far off would count for many.
+        For labels: the probability that the likeliest is wrong. This is a mean over states given the answers: only
+        the answers are left to chance. Few people are followed, and a single one far off would weigh too much.
         """
         shares = weights / weights.sum(axis=0)
         if self.setting.space.has_labels:
@@ -887,7 +887,7 @@ def _checked_reserve(reserve: Exact, kind: str) -> Fraction:
 
 
 def _in_hours(seconds: IntArray, first: int, last: int) -> Any:
-    """Which times of day lie in the hours from ``first`` to ``last``, over midnight where they run so."""
+    """True where a time of day lies in the hours from ``first`` to ``last``, over midnight if they run so."""
     hour = seconds % _DAY / 3600
     return (hour >= first) & (hour < last) if first < last else (hour >= first) | (hour < last)
 

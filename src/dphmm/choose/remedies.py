@@ -1,4 +1,4 @@
-"""Why a setting errs as much as it does, and what would help: each cause with a remedy that was tried on the model.
+"""The causes of a setting's error, and remedies: each cause with a remedy that was tried on the model.
 
 Everything here is computed from public data: model, policy, space, options. A remedy keeps what the policy promises.
 Other covered distances, cells, budgets and schedules are what `dphmm.choose.search` tries.
@@ -54,7 +54,7 @@ class Remedy:
 
     @property
     def helps(self) -> bool:
-        """Whether it takes enough off the error to be told."""
+        """True if it lowers the error enough to be mentioned."""
         return self.after is not None and (self.before is None or self.after <= _ENOUGH * self.before)
 
     @property

@@ -65,14 +65,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Stays:
-    """What a reader can find of people who stay at one place for whole blocks, or for a "sequence" or "window".
+    """A reader's errors about people who stay at one place for whole blocks, or for a "sequence" or "window".
 
     They stay from step 1 on; of a file's page from where its blocks begin.
     ``what``: a "day", "week" or "hour", of blocks of that time; a "block" of any other.
     ``found``: in order; where every answer has a plan of its own, stays that would take too many plans are left out.
 
-    ``without``: the mean distance of the best guess without the file. ``known``: how far off somebody is who knows the
-    ``state``, as "cell" or "zone"; 0 where states are no places. ``uncomputed``: why there are no figures.
+    ``without``: the mean distance of the best guess without the file. ``known``: the mean distance if the ``state`` is
+    known, as "cell" or "zone"; 0 if states are no places. ``uncomputed``: the reason if there are no figures.
     """
 
     what: str
@@ -143,7 +143,7 @@ class SchedulePlan:
 
     @property
     def chance(self) -> float:
-        """How far off `expected_error` may be by chance, as a share of it: two standard errors."""
+        """The share of `expected_error` that it may be off by chance: two standard errors."""
         return 2 * self.chosen.deviation / self.expected_error if self.expected_error > 0 else 0.0
 
     @property
@@ -156,7 +156,7 @@ class SchedulePlan:
 
     @property
     def left(self) -> Fraction:
-        """What each sequence, block or window leaves for later questions; a paced schedule may spend all."""
+        """The epsilon of each sequence, block or window left for later questions; a paced schedule may spend all."""
         if self.schedule.kind == "paced":
             return Fraction(0)
         return self.schedule.promise.exact - self.schedule.releases * self.schedule.exact
@@ -170,7 +170,7 @@ class SchedulePlan:
 
     @property
     def found(self) -> Found:
-        """What a reader of a file that is released by this plan finds, if people move as the model says."""
+        """The findings of a reader of a file released by this plan, if people move as the model says."""
         return found_of(self.stays, self.expected_error, self.chosen.deviation, self.without, self.unit, self.seconds)
 
     @property
@@ -185,7 +185,7 @@ class SchedulePlan:
 
     @property
     def seconds(self) -> int | None:
-        """How long a sequence, block or window is, where its name does not say so."""
+        """The length of a sequence, block or window in seconds, if its name does not say it."""
         promise = self.schedule.promise
         if self.step is None or isinstance(promise.per, str):
             return None
@@ -218,7 +218,7 @@ class SchedulePlan:
 
 
 def found_of(stays: Stays, error: float, deviation: float, without: float, unit: str, seconds: int | None) -> Found:
-    """What a reader finds of simulated people, whose mean error has a standard ``deviation``."""
+    """The findings of a reader about simulated people, whose mean error has a standard ``deviation``."""
     ends = (error - CHANCE * deviation, error + CHANCE * deviation)
     return Found(
         error,
@@ -237,7 +237,7 @@ def found_of(stays: Stays, error: float, deviation: float, without: float, unit:
 
 
 def simulated_blocks(promise: SequencePromise, length: int) -> int:
-    """Of how many blocks or windows of so many steps, from step 1 on, the figures of a plan are."""
+    """The number of blocks or windows of so many steps, from step 1 on, in the figures of a plan."""
     return 1 if promise.steps is not None else max(2, -(-SETTLED // length))
 
 
@@ -297,7 +297,7 @@ def _digest(told: Mapping[str, Any]) -> str:
 
 
 def _possible(without: float, stays: Stays, rows: tuple[Candidate, ...]) -> bool:
-    """Whether figures may be of a plan: finite, none above that without the file, and longer stays in their order."""
+    """True if a plan can have these figures: finite, none above that without the file, longer stays in order."""
     errors = [(number, without) for row in rows for number in (row.online, row.smoothed)]
     errors += [(error, stays.without) for stay in stays.found for error in (stay.error, stay.tenth)]
     after = [stay.after for stay in stays.found]
@@ -306,7 +306,7 @@ def _possible(without: float, stays: Stays, rows: tuple[Candidate, ...]) -> bool
 
 
 def _called(promise: SequencePromise, step: int | None) -> str:
-    """What people stay for under a promise, where the model's step is so many seconds."""
+    """The name of the time that people stay for under a promise, if the model's step is so many seconds."""
     if promise.per is None:
         return "sequence" if promise.steps is not None else "window"
     if not isinstance(promise.per, str) or step is None:

@@ -110,13 +110,13 @@ def _named(space: StateSpace, distance: float) -> str:
 
 @dataclass(frozen=True)
 class Targets:
-    """What a release should reach: a reader's mean ``error`` at most, ``doubt`` and ``stay`` at least.
+    """Targets of a release: a reader's mean ``error`` at most, ``doubt`` and ``stay`` at least.
 
-    error : in answer units, of labels the share that is wrong; the upper end of its 95 % interval must reach it.
+    error : in answer units, for labels the error rate; the upper end of its 95 % interval must reach it.
     doubt : one answer leaves at least 1 in so many doubt.
     stay : somebody who returns to one place for seven blocks or windows is found no nearer than this.
 
-    Raises InvalidInput for a target that nothing could be, and for none at all.
+    Raises InvalidInput for an impossible target, and for none at all.
     """
 
     error: float | None = None
@@ -133,7 +133,7 @@ class Targets:
             raise InvalidInput("target_doubt", self.doubt, f"3 to {LEAST_USEFUL:,}: 1 in 20, for one")
 
     def doubted(self, epsilon: Fraction) -> bool:
-        """Whether one answer leaves as much doubt as is asked for."""
+        """True if one answer leaves as much doubt as the target."""
         least = doubt(epsilon)
         return self.doubt is None or (least is not None and least <= self.doubt)
 
@@ -231,7 +231,7 @@ def tries(
     choices: PlanChoices | None = None,
     **options: Any,
 ) -> Iterator[Tried]:
-    """What `search` tries, as it is finished. Raises as it does."""
+    """The tried settings of `search`, each as it is finished. Raises as it does."""
     refusal: Refused | None = None
     count = 0
     for done, setting in enumerate(settings):

@@ -89,7 +89,7 @@ class Moves:
         return _moved_by(self._model.predecessors_at(t), full, 1.0, gains, beliefs)
 
     def back(self, likelihoods: FloatArray, t: int) -> FloatArray:
-        """Of each state at t - 1 how likely it makes what is seen from t on."""
+        """The likelihood of the observations from t on, for each state at t - 1."""
         jump = self._model.jump
         gains = likelihoods[:0] if jump is None else (jump.share @ likelihoods)[np.newaxis]
         return _moved_by(self._model.matrix_at(t), self._full, self._stays, gains, likelihoods)
@@ -110,7 +110,7 @@ class Moves:
             yield beliefs
 
     def each_back(self, likelihoods: FloatArray, t: int, steps: Sequence[int]) -> Iterator[FloatArray]:
-        """Of each state at some descending steps how likely it makes what is seen from t on; of the likeliest 1."""
+        """The likelihood of the observations from t on, for each state at some descending steps; the largest is 1."""
         # Before anything is seen everything is as likely.
         if self._stay and not (likelihoods == 1).all():
             every = _sums(likelihoods, t - np.asarray(steps), self._stay, lambda columns: self.back(columns, t))
@@ -345,7 +345,7 @@ def _within(corners: FloatArray, chance: FloatArray) -> FloatArray:
 
 
 class Guesses:
-    """What a reader guesses who wants to err least: the place of least mean distance, of labels the likeliest.
+    """The guesses of least expected error: the place of least mean distance; for labels the likeliest.
 
     No other guess is nearer: the mean distance has one least value. A state that is a cell has its people anywhere in
     it, so a guess may lie between two cells.
@@ -367,7 +367,7 @@ class Guesses:
 
     @cached_property
     def _widths(self) -> FloatArray:
-        """How far (N,) the people of each state are from its middle, across the line to somebody who is far off."""
+        """The root mean square distance (N,) of each state's people from its middle, along one axis of a plane."""
         squares = ((places_of_states(self._space) - self.points[:, None]) ** 2).sum(axis=2)
         return np.asarray(np.sqrt(squares.mean(axis=1) / 2))
 
@@ -399,11 +399,11 @@ class ModelGuesses:
         return np.asarray(self._guesses.of(law[:, None])[0][0])
 
     def off(self, law: FloatArray, place: FloatArray | None = None) -> float:
-        """How far off that guess, or another ``place`` (d,), is on average; of labels how often it is wrong."""
+        """The mean error of that guess, or of another ``place`` (d,); for labels the error rate."""
         return float(self.costs(self.place(law) if place is None else place) @ law)
 
     def costs(self, guess: FloatArray) -> FloatArray:
-        """How far off a guess (d,) is on average from people at each state (N,); of labels whether it is wrong."""
+        """The mean distance of a guess (d,) from people at each state (N,); for labels 1 where it is wrong."""
         if self._space.has_labels:
             return np.asarray(self._space.own_answers[:, 0] != guess[0], dtype=np.float64)
         return np.asarray(self._space.distances(guess, self._anywhere).mean(axis=1))
@@ -440,7 +440,7 @@ class ModelGuesses:
 
 
 def laws_of_steps(model: MarkovModel, steps: IntArray, start: str | None = None) -> Iterator[FloatArray]:
-    """How the model has people at states, or secrets, (S,) at each of some different ascending steps, from 1."""
+    """The model's law of states, or secrets, (S,) at each of some different ascending steps, from 1."""
     law, moves, still, t = model.initial[:, None], Moves(model), False, 0
     for step in steps.tolist():
         while t < step and not still:
@@ -452,7 +452,7 @@ def laws_of_steps(model: MarkovModel, steps: IntArray, start: str | None = None)
 
 
 class AnswerLikelihoods(NamedTuple):
-    """What is answered at one step: about which people (k,), and how likely (S, k) each secret makes it."""
+    """The people (k,) answered at one step, and the likelihood (S, k) of their answers for each secret."""
 
     who: IntArray
     likelihood: FloatArray
@@ -512,7 +512,7 @@ class SimulatedReleases:
         return self.of_people(people, self.each(people))
 
     def each(self, who: IntArray) -> FloatArray:
-        """Of some people the errors of their guesses, online and smoothed, and how often each is asked (n, 3)."""
+        """The mean errors of some people's guesses, online and smoothed, and their number of answers (n, 3)."""
         steps = len(self._looked)
         each = max(1, _KEPT // (steps * self.setting.model.n_states))
         errors = np.empty((len(who), 3))
@@ -531,15 +531,15 @@ class SimulatedReleases:
         return Errors(online, smoothed, asked, _deviation(each[:, 1], weights))
 
     def _seen(self, part: IntArray, t: int, beliefs: FloatArray) -> FloatArray:
-        """Of beliefs (N, n) how far off their guesses are by them, and the guesses (n, 1 + d)."""
+        """The expected errors of the guesses from beliefs (N, n), and the guesses (n, 1 + d)."""
         guesses, off = self.guesses.of(beliefs)
         return np.column_stack([off, guesses])
 
     def _off(self, part: IntArray, seen: FloatArray) -> FloatArray:
-        """How far off (n, T) the guesses of `_seen` are expected to be.
+        """The expected errors (n, T) of the guesses of `_seen`.
 
-        The belief says how far they are from the states, on a plane, or how likely a label is wrong: people move as the
-        model says, so nothing but the answers is left to chance. What place and ground add to that is measured.
+        The belief gives their mean distance from the states, on a plane, or the probability of a wrong label: people
+        move as the model says, so only the answers are left to chance. The part that place and ground add is measured.
         """
         off = seen[..., 0]
         if not self.setting.space.has_labels:
@@ -556,7 +556,7 @@ class SimulatedReleases:
         online: FloatArray,
         after_all: FloatArray,
     ) -> IntArray:
-        """What is ``told`` of the beliefs of some people at the steps looked at, and how often each is asked.
+        """Fill in ``told`` of some people's beliefs at the steps looked at; return the number of answers of each.
 
         The arrays (n, k, ...) are of these people alone.
         """
@@ -617,7 +617,7 @@ class SimulatedReleases:
             yield stop, beliefs, AnswerLikelihoods(who, likelihood)
 
     def _answered(self, t: int, beliefs: FloatArray, states: IntArray, bits: ReplayBits) -> FloatArray:
-        """How likely (N, k) each state makes answers drawn about ``states`` (k,), under the plans of beliefs (N, k)."""
+        """The likelihoods (N, k) of answers drawn about ``states`` (k,), under the plans of beliefs (N, k)."""
         constraint = self.setting.options.constraint
         if not isinstance(constraint, DeltaSet):
             plan = self._plans.plan(self._plans.number(t))
@@ -630,7 +630,7 @@ class SimulatedReleases:
         return np.concatenate(columns, axis=1)
 
     def _asked(self, t: int, part: IntArray, beliefs: FloatArray, released: IntArray) -> BoolArray:
-        """Whether each person of a ``part`` (n,) is asked at step t: `Schedule.asks` for all of them at once.
+        """True where a person of a ``part`` (n,) is asked at step t: `Schedule.asks` for all of them at once.
 
         ``released`` (T + 1, n): releases up to each step.
         """
@@ -685,7 +685,7 @@ def _deviation(values: FloatArray, weights: FloatArray) -> float:
 
 
 def likelihood_columns(plan: Plan, z: IntArray) -> FloatArray:
-    """How likely each state makes each of some answers (k, d), in columns (N, k); of each the likeliest state 1."""
+    """The likelihoods of answers (k, d) for each state, in columns (N, k), relative to the likeliest state's."""
     # Many people get the same answers.
     rows = likelihood_rows(plan, z)
     return np.maximum(rows.relative.T[:, rows.which], RAREST)

@@ -43,7 +43,7 @@ class FlatSequences:
         return np.split(self.states, self.starts[1:])
 
     def leaves(self) -> BoolArray:
-        """Which positions (m - 1,) are not the last of their sequence."""
+        """True where a position (m - 1,) is not the last of its sequence."""
         inside = np.ones(max(len(self.states) - 1, 0), dtype=np.bool_)
         inside[self.starts[1:] - 1] = False
         return inside
@@ -187,7 +187,7 @@ _TABLE_PAIRS = 2**22
 
 @dataclass(frozen=True)
 class FitReport:
-    """What a fit did with its data. "Possible" counts pairs of states, the others count observations."""
+    """The figures of a fit and its data. "Possible" counts pairs of states, the others count observations."""
 
     n_states: int
     n_visited: int
@@ -202,7 +202,7 @@ class FitReport:
     n_self_loops: int
 
     def lines(self) -> tuple[str, ...]:
-        """The report in sentences; what did not happen is not mentioned."""
+        """The report in sentences, without the figures that are 0."""
         said = [f"{many(self.n_transitions, 'transition')} in {many(self.n_sequences, 'sequence')}"]
         if self.n_visited < self.n_states:
             said.append(f"{self.n_states - self.n_visited} of {self.n_states} states never visited")
@@ -219,7 +219,7 @@ class FitReport:
 
     @property
     def _instead(self) -> str:
-        """What the states that no counted move leaves got instead."""
+        """The replacement for the moves of states that no counted move leaves."""
         if not self.n_self_loops:
             return "all their moves are from smoothing"
         every = "it was" if self.n_self_loops == 1 else "each was"
@@ -248,7 +248,7 @@ def estimate(
     first_steps: Any = None,
     owners: Any = None,
 ) -> tuple[ModelParts, FitReport]:
-    """What `dphmm.markov.fit` makes a model from, and its report; parameters and errors as there."""
+    """The parts of the model of `dphmm.markov.fit`, and its report; parameters and errors as there."""
     initial, start = beginning(initial, step)
     amount = pseudo_count(_number(smoothing), smoothing)
     whole(n_states, "n_states", 2)
@@ -292,19 +292,19 @@ def estimate(
 
 
 def count_transitions(flat: FlatSequences, n: int) -> Any:
-    """How often each state follows each other one: a csr_array (n, n) of counts, exact below 2**53."""
+    """The number of moves from each state to each other: a csr_array (n, n) of counts, exact below 2**53."""
     return counted(move_keys(flat, n), n, n)
 
 
 def move_keys(flat: FlatSequences, n: int, above: IntArray | int = 0) -> IntArray:
-    """Of each move its number ``(above + from) * n + to``; ``above`` (m - 1,) of all states but the last."""
+    """The number ``(above + from) * n + to`` of each move; ``above`` (m - 1,) of all states but the last."""
     keys: IntArray = (flat.states[:-1] + above) * n
     keys += flat.states[1:]
     return keys[flat.leaves()]
 
 
 def counted(keys: IntArray, rows: int, n: int) -> Any:
-    """How often each of the numbers ``from * n + to`` occurs: a csr_array (rows, n) of counts, exact below 2**53."""
+    """The count of each number ``from * n + to``: a csr_array (rows, n) of counts, exact below 2**53."""
     if rows * n <= _TABLE_PAIRS:
         table = np.bincount(keys, minlength=rows * n)
         pairs = np.flatnonzero(table)
@@ -316,7 +316,7 @@ def counted(keys: IntArray, rows: int, n: int) -> Any:
 
 
 def _of_moves(flat: FlatSequences, owners: Any) -> IntArray:
-    """Whose each move is: its sequence's owner, or where nobody owns them its sequence."""
+    """The owner of each move: its sequence's owner, or its sequence if there are no owners."""
     lengths = np.diff(flat.starts, append=len(flat.states))
     each = np.arange(flat.n_sequences) if owners is None else np.asarray(owners)
     if each.shape != lengths.shape:

@@ -1,4 +1,4 @@
-"""What the public knows of a state: from the answers so far (`Belief`), and seen from their end (`smooth`).
+"""Public beliefs about a state: from the answers so far (`Belief`), and seen from their end (`smooth`).
 
 Probabilities and, beside them, the support as a set: they are kept apart on purpose (docs/theory.md (a)). The support
 moves by the structure of the model and by what a release excludes, never by ``p > 0``: on a corridor of 1001 cells a

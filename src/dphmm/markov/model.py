@@ -128,16 +128,16 @@ def parts_from_geometry(
 def uniform_parts(
     space: StateSpace, matrix: Any, step: int | None, jump: object, provenance: dict[str, Any]
 ) -> ModelParts:
-    """Of a model of these moves that starts anywhere alike; ``jump``: a probability as it was typed, 0 for none."""
+    """The parts of a model with these moves and a uniform start; ``jump``: a probability as typed, 0 for none."""
     rate = 0.0 if jump is None else finite_number(jump, "jump")
     initial = np.full(space.n_states, 1.0 / space.n_states)
     return ModelParts(initial, matrix, space, step, provenance, rate or None)
 
 
 def couples_along_radius(model: MarkovModel) -> bool | None:
-    """Whether a model couples along every radius policy; None where that is not known without a look at a policy.
+    """True if a model is known to couple along every radius policy; None if a policy has to be looked at.
 
-    It does where it starts anywhere alike, on a whole grid of five cells or more on each side, and draws the same move
+    It does if it starts anywhere alike, on a whole grid of five cells or more on each side, and draws the same move
     everywhere, of at most two cells on an axis and symmetric on each; a uniform jump changes nothing of that. All of it
     is looked at here. Else `dphmm.accounting.couplable` decides it, for a policy.
 
@@ -172,7 +172,7 @@ def couples_along_radius(model: MarkovModel) -> bool | None:
 
 
 def couples_along(model: MarkovModel, policy: PolicyGraph) -> bool | None:
-    """Whether a model is known to couple along a policy; None where it is not. Quick: for statements."""
+    """True if a model is known to couple along a policy; else None. Quick: for statements."""
     return couples_along_radius(model) if policy.kind == "radius" else None
 
 
@@ -271,7 +271,7 @@ def _of_zones(space: Zones, reach: float, stay: float) -> Any:
 
 
 def _weights(share: Any) -> FloatArray:
-    """Of moves by these shares of the reach."""
+    """The weights of moves by their shares of the reach."""
     return np.asarray(np.exp(-_FALLS * share), dtype=np.float64)
 
 
@@ -349,9 +349,9 @@ class MarkovModel:
 
     @cached_property
     def occupancy_weights(self) -> IntArray | None:
-        """How often people are in each secret (S,), of all 2**32 times: its initial distribution where that is one.
+        """The time in each secret (S,), of all 2**32 times: its initial distribution if that is one of occupancy.
 
-        None where it is not: a long-run law is no substitute, for a few absorbing states may own all of it.
+        None otherwise: a long-run law is no substitute, for a few absorbing states may own all of it.
         """
         if self.provenance.get("initial") != "occupancy":
             return None
@@ -531,7 +531,7 @@ class MarkovModel:
 
     @property
     def n_transitions(self) -> int:
-        """How many moves are possible, in some slot; with a jump, those of the matrices beside it."""
+        """The number of possible moves, in some slot; with a jump, those of the matrices beside it."""
         return len(self._rows[0].data) if self.slots is None else int(self.moves.nnz)
 
     def with_jump(self, rate: Any, into: Any = None) -> MarkovModel:
@@ -607,7 +607,7 @@ class MarkovModel:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Where the model is from; a copy."""
+        """The provenance of the model, as a copy."""
         return dict(json.loads(self._provenance))
 
     @cached_property
@@ -619,7 +619,7 @@ class MarkovModel:
 
     @property
     def time_homogeneous(self) -> bool:
-        """Whether every move has the same matrix: then a belief that a move leaves as it was has settled."""
+        """True if every move has the same matrix: then a belief that a move leaves as it was has settled."""
         return self.slots is None
 
     def number_of_first(self, origin: str) -> int:

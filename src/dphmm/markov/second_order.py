@@ -62,7 +62,7 @@ class Pairs:
         return cls(base, before, now, indptr, indices, matrix.data[entries])
 
     def counts(self, symbols: IntArray, bounds: IntArray) -> IntArray:
-        """How often sequences ``symbols[bounds[k]:bounds[k + 1]]`` make each move between pairs (m,).
+        """The count (m,) of each move between pairs in the sequences ``symbols[bounds[k]:bounds[k + 1]]``.
 
         A move that the base does not have is in none of them.
         """
@@ -129,7 +129,7 @@ def second_order(base: Any, sequences: Iterable[Any] | None, weight: float | Non
 
 
 def checked_weight(weight: Any) -> float:
-    """How many moves a row of the base is worth. Raises InvalidInput for none, or too few to count."""
+    """The number of moves that a row of the base is worth. Raises InvalidInput for none, or too few to count."""
     worth = finite_number(weight, "weight")
     if worth < _LEAST_WEIGHT:
         raise InvalidInput("weight", weight, "how many moves the base's row is worth, such as 5")

@@ -39,15 +39,15 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 class Slots:
-    """Which of K matrices moves a step. Immutable; give a period, or positions.
+    """A rule for which of K matrices moves a step. Immutable; give a period, or positions.
 
     Parameters
     ----------
-    period : how long until slots come again: "1d" for hours of the day, "7d" for hours of the week, from Monday.
-    width : how long a slot is, a part of the period.
-    begins : in place of ``width``, when in the period each slot begins, as ("6h", "570min"). The last slot lasts until
+    period : the time until slots come again: "1d" for hours of the day, "7d" for hours of the week, from Monday.
+    width : the length of a slot, a part of the period.
+    begins : in place of ``width``, the beginnings of slots in the period: ("6h", "570min"). The last slot lasts until
         the first begins again.
-    zone : whose clocks: "Europe/Berlin", or an offset from UTC as "+08:00".
+    zone : the clock's zone: "Europe/Berlin", or an offset from UTC as "+08:00".
     positions : slots by the position since the start of a sequence: "1, 2, 3, 4-6, 7+".
 
     Raises InvalidInput naming the field.
@@ -140,7 +140,7 @@ class Slots:
 
     @property
     def by_clock(self) -> bool:
-        """Whether slots go by a clock, and numbers of steps are those of time bins since 1970."""
+        """True if slots go by a clock, and numbers of steps are those of time bins since 1970."""
         return self.period is not None
 
     def of_steps(self, steps: IntArray, seconds: int | None) -> IntArray:

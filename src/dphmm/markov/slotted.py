@@ -86,7 +86,7 @@ def chosen_kappa(keys: IntArray, owners: IntArray, n: int, extra: Any) -> float:
 
 
 def _of_others(keys: IntArray, part: IntArray, times: IntArray, parts: int) -> FloatArray:
-    """How often the other parts have each key (m,), of which a ``part`` (m,) has so many ``times`` (m,)."""
+    """The count in the other parts of each key (m,), of which a ``part`` (m,) has so many ``times`` (m,)."""
     known, place = np.unique(keys, return_inverse=True)
     total = np.bincount(place, weights=times)
     own = np.bincount(place * parts + part, weights=times, minlength=len(known) * parts)
@@ -103,7 +103,7 @@ def _at(matrix: Any, pairs: IntArray, n: int) -> FloatArray:
 
 
 def described(slots: Slots | None, kappa: float | None = None) -> dict[str, Any]:
-    """What a provenance says of a fit with slots; nothing of one without."""
+    """The entries of a fit with slots in a provenance; empty without slots."""
     if slots is None:
         return {}
     names: Sequence[str] = [slots.name(slot) for slot in range(slots.n)]

@@ -196,7 +196,7 @@ class _Together:
         return found, self._logged | (least * DOUBT > lost)
 
     def _blocks_from_the_last(self, points: FloatArray, visits: FloatArray) -> Iterator[tuple[IntArray, _Block, Any]]:
-        """Which observations (T, n) are at the stops of each block, the block smoothed, and what is said of it."""
+        """The observations (T, n) at the stops of each block, the block smoothed, and its results."""
         priors = [one.prior for one in self._people]
         row = np.stack([own.log_probability if self._logged else own.probability for own in priors], axis=1)
         scales, kept = np.ones(len(self._people)), []
@@ -234,7 +234,7 @@ class _Together:
         return block
 
     def _observed(self, first: int, last: int) -> tuple[Any, FloatArray]:
-        """What is observed at the stops of a block, and the logs of what likelihoods (T, n) were divided by."""
+        """The likelihoods at the stops of a block, and the logs (T, n) of their divisors."""
         which = np.full((last - first, len(self._people)), -1)
         tables: dict[int, tuple[int, Rows]] = {}
         count = 0
@@ -264,7 +264,7 @@ class _Together:
         return list(pairwise([0, *(np.flatnonzero(np.diff(slots)) + 1).tolist(), last - first]))
 
     def _chain(self, stop: int, back: bool) -> Any:
-        """How people move to a stop, ahead or back."""
+        """The chain that moves people to a stop, ahead or back."""
         t = self._people[0].t + int(self._stops[stop])
         moves: Any = self._model.matrix_at(t) if back else self._model.predecessors_at(t)
         jump = self._model.jump if back else None

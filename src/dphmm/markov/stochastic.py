@@ -57,7 +57,7 @@ class Stochastic:
 
 
 class ModelParts(NamedTuple):
-    """What a model is made from, as a fit finds it: the arguments of `dphmm.MarkovModel` by name, not checked yet."""
+    """The parts of a model that a fit learned: the arguments of `dphmm.MarkovModel` by name, not checked yet."""
 
     initial: FloatArray
     transition: Any
@@ -75,7 +75,7 @@ INITIALS = ("occupancy", "first", "uniform")
 
 
 def beginning(initial: str | None, step: object) -> tuple[str, str]:
-    """What the initial distribution of a fit is of, and its ``start``: whether that is "before" or "at" the first step.
+    """The meaning of a fit's initial distribution, and its ``start``: "before" or "at" the first step.
 
     Without a time step a release begins where a sequence does, and so does the model, unless ``initial`` is given.
     Raises InvalidInput for another ``initial``.
@@ -298,7 +298,7 @@ LEAST_SHARE = 1e-250
 
 @dataclass(frozen=True, eq=False)
 class Jump:
-    """How often a chain jumps, and where to.
+    """The rate of a chain's jumps, and the law of their targets.
 
     rate : λ, the probability of a jump at each step, more than 0 and less than 1.
     into : (N,) probabilities u of where a jump leads, every one more than 0.

@@ -74,7 +74,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class FitSummary:
-    """What became of the rows: ``dropped`` by reason; ``held`` steps were filled with the state before."""
+    """The fate of the rows: ``dropped`` by reason; ``held`` steps were filled with the state before."""
 
     rows: int
     users: int

@@ -61,7 +61,7 @@ class Monitor:
 
     @property
     def converged(self) -> bool:
-        """Whether the last iteration gained less than ``tol``, or all ``n_iter`` are made."""
+        """True if the last iteration gained less than ``tol``, or all ``n_iter`` are made."""
         return self.iter == self.n_iter or (self.iter >= 2 and self.history[-1] - self.history[-2] < self.tol)
 
     def report(self, log_likelihood: float) -> None:

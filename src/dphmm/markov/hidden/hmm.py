@@ -39,7 +39,7 @@ E = TypeVar("E", bound="Estimator")
 
 
 class Estimator:
-    """What makes a class an estimator to scikit-learn, without needing scikit-learn.
+    """The base of estimators by scikit-learn's rules, without needing scikit-learn.
 
     Parameters are the arguments of ``__init__``, each kept as an attribute of its name.
     """
@@ -66,7 +66,7 @@ class Estimator:
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks an estimator; it is imported here only, where it must be there already."""
+        """The tags for scikit-learn; it is imported here only, where it is already there."""
         from sklearn.utils import Tags, TargetTags
 
         return Tags(estimator_type="density_estimator", target_tags=TargetTags(required=False))
@@ -164,7 +164,7 @@ class CategoricalHMM(Estimator):
         self.n_states = value
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a model, learned or set."""
+        """True if there is a model, learned or set."""
         return all(hasattr(self, name) for name in ATTRIBUTES.values())
 
     @property
@@ -178,7 +178,7 @@ class CategoricalHMM(Estimator):
 
     @property
     def privacy_(self) -> LearningEvent | NotPrivateEvent:
-        """What learning these very parameters cost: the event of a private fit, or one without an epsilon.
+        """The cost of learning these very parameters: the event of a private fit, or one without an epsilon.
 
         Parameters that were changed since have a NotPrivateEvent. AttributeError before a private fit, and after one
         without privacy.
@@ -327,7 +327,7 @@ class CategoricalHMM(Estimator):
         return updated(start, counts, learned, priors), Monitor(0.0, 0)
 
     def _kept(self) -> dict[str, Any]:
-        """What the caller has set and `fit` starts from, by letter."""
+        """The parameters that the caller has set and `fit` starts from, by letter."""
         redrawn = letters(self.init_params, "init_params")
         kept = {}
         for letter, name in ATTRIBUTES.items():

@@ -1,4 +1,4 @@
-"""What observations say of hidden states: log-likelihoods, posteriors, the likeliest path, paths drawn at random.
+"""Inference about hidden states from observations: log-likelihoods, posteriors, the likeliest path, random paths.
 
 Everything takes `Parameters` and `Observations` and raises InvalidInput, naming sequence and position, where a symbol
 is impossible under the model. Memory is linear in symbols × states, less with ``checkpoint``.

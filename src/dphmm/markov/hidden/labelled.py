@@ -14,7 +14,7 @@ from dphmm.types import IntArray
 
 
 class LabelledCounts(NamedTuple):
-    """How often a sequence begins in a state (S,), a state follows another (S, S), a state shows a symbol (S, V)."""
+    """Counts of states at the start of a sequence (S,), of moves (S, S), and of symbols by state (S, V)."""
 
     starts: IntArray
     moves: IntArray

@@ -60,12 +60,12 @@ class Parameters:
 
     @cached_property
     def forward(self) -> Matrix:
-        """What a row is multiplied by on its way forward: dense if the matrix is, else compressed columns."""
+        """The factor of a row on its way forward: dense if the transition matrix is, else compressed columns."""
         return _unsigned(self.compressed_columns) if self.is_sparse else _dense(self.transition)
 
     @cached_property
     def backward(self) -> Matrix:
-        """What a row is multiplied by on its way back: transposed if the matrix is dense, else compressed rows."""
+        """The factor of a row on its way back: transposed if the transition matrix is dense, else compressed rows."""
         return _unsigned(self.compressed_rows) if self.is_sparse else _dense(self.transition.T)
 
     @cached_property
@@ -206,7 +206,7 @@ def remember(hmm: Any, letters: str, event: Event | None = None) -> None:
 
 
 def event_of(hmm: Any) -> Event | None:
-    """What learning the parameters that are there now cost; None where no fit has said."""
+    """The event of learning the present parameters; None if no fit recorded one."""
     event: Event | None = hmm.__dict__[_PLACE][2] if was_fitted(hmm) else None
     if event is not None and not all(is_as_left(hmm, name) for name in ATTRIBUTES.values()):
         return NotPrivateEvent(CHANGED)
@@ -214,17 +214,17 @@ def event_of(hmm: Any) -> Event | None:
 
 
 def was_fitted(hmm: Any) -> bool:
-    """Whether a fit has left anything here."""
+    """True if a fit has left anything here."""
     return _PLACE in hmm.__dict__
 
 
 def is_as_left(hmm: Any, name: str) -> bool:
-    """Whether an attribute has the value that the last fit left there."""
+    """True if an attribute has the value that the last fit left there."""
     return was_fitted(hmm) and hasattr(hmm, name) and hmm.__dict__[_PLACE][0][name] == _digest(getattr(hmm, name))
 
 
 def is_learned(hmm: Any, name: str) -> bool:
-    """Whether an attribute has the value that the last fit learned."""
+    """True if an attribute has the value that the last fit learned."""
     return is_as_left(hmm, name) and name in hmm.__dict__[_PLACE][1]
 
 
@@ -304,7 +304,7 @@ def observations(given: Any, lengths: Any = None, n_symbols: int | None = None) 
 
 
 def place(ends: IntArray, at: int) -> str:
-    """How a message names a symbol: by its sequence and its position in there."""
+    """The name of a symbol in messages: its sequence and its position in it."""
     k = int(np.searchsorted(ends, at, side="right")) - 1
     return f"X, sequence {k}, position {at - int(ends[k])} (from 0)"
 

@@ -42,7 +42,7 @@ FLOOR = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Which cells of the flat vector of parameters are published: public, fixed by the start and the letters.
+    """The cells of the flat vector of parameters that are published: public, fixed by the start and the letters.
 
     The vector has 1 + 2·S rows of probabilities: initial (S,), transition (S, S), emission (S, V).
     ``cells`` are their places, ``indptr`` the rows they make; a cell that is 0 at the start is 0 for ever.

@@ -56,7 +56,7 @@ class WordTable(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What an event calls it."""
+        """The name in an event."""
         return _STAYS if self.stays else f"{self.order}-grams"
 
     @classmethod
@@ -69,7 +69,7 @@ class WordTable(NamedTuple):
 
     @property
     def n_cells(self) -> int:
-        """How many cells get noise."""
+        """The number of cells that get noise."""
         return 2 * self.n_symbols if self.stays else self.n_symbols**self.order
 
     def of_words(self, values: Numbers) -> Numbers:
@@ -129,7 +129,7 @@ def histogram_for(
 
 
 def count_ngrams(kept: Kept, n_symbols: int, order: int) -> IntArray:
-    """How often each word of ``order`` symbols occurs inside a sequence: (V**order,), the last symbol fastest."""
+    """The count of each word of ``order`` symbols inside a sequence: (V**order,), the last symbol fastest."""
     n_words = max(len(kept.symbols) - order + 1, 0)
     words = np.zeros(n_words, dtype=np.int64)
     for place in range(order):
@@ -203,9 +203,9 @@ def likeliest(
 
 
 def of_symbols(values: FloatArray, start: Parameters, public: str) -> Parameters:
-    """Where a climb begins too, if emissions were drawn: each state shows one of the commonest symbols of the table.
+    """A second start of a climb if emissions were drawn: each state shows one of the commonest symbols of the table.
 
-    From drawn rows a climb often ends where all states are alike, however much the table tells.
+    From drawn rows a climb often ends at states that are all alike, however informative the table.
     """
     n, v = start.emission.shape
     commonest = np.argsort(-values.reshape(v, -1).sum(axis=1), kind="stable")[np.arange(n) % v]

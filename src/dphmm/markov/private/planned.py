@@ -47,7 +47,7 @@ def learn(
     first_steps: Any = None,
     **options: Any,
 ) -> tuple[ModelParts, LearningEvent]:
-    """What `dphmm.markov.private.fit_chain` makes a model from; parameters as there."""
+    """The parts of the model of `dphmm.markov.private.fit_chain`, and the event; parameters as there."""
     caps = Caps(max_length, max_sequences, neighbours)
     planned = PlannedFit(n_states, epsilon, caps, unit_of(owners), **options)
     # Every public check is made before the data is looked at.
@@ -123,7 +123,7 @@ class PlannedFit:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What is public about the fit and is not in the event: another value is another fit. For JSON."""
+        """The public facts of the fit beside the event, for JSON; another value is another fit."""
         told = {name: value for name, value in self._provenance.items() if name not in ("private", "privacy")}
         moves = b"".join(np.asarray(part, dtype="<i8").tobytes() for part in (self._pairs.indptr, self._pairs.indices))
         if self.slots is not None:
@@ -131,7 +131,7 @@ class PlannedFit:
         return {**told, "n_states": self.n_states, "step": self.step, "pairs": sha256(moves).hexdigest()}
 
     def learned(self, counts: TransitionCounts) -> ModelParts:
-        """What the model of these counts is made from: the noise is drawn now, and no second time.
+        """The parts of the model of these counts: the noise is drawn now, and only once.
 
         Raises InvalidInput for counts of other states or under other caps than those of the event.
         """

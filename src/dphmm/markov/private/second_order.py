@@ -39,7 +39,7 @@ def learn(
     bits: Bits | None = None,
     admit: Callable[[LearningEvent], None] | None = None,
 ) -> tuple[ModelParts, LearningEvent]:
-    """What `dphmm.markov.private.fit_second_order` makes a model from; parameters as there."""
+    """The parts of the model of `dphmm.markov.private.fit_second_order`, and the event; parameters as there."""
     pairs, caps = Pairs.of(base), Caps(max_length, max_sequences, neighbours)
     if base.provenance.get("private") is not None:
         expected = "a base without anybody's data: what it says of people would be a loss of its own"

@@ -105,7 +105,7 @@ class Kept:
 
 
 def unit_of(owners: Any) -> str:
-    """What a record is, as events say it: all sequences of an owner, or one sequence where nobody owns them."""
+    """The unit of a record in events: all sequences of an owner, or one sequence if there are no owners."""
     return "sequence" if owners is None else "owner"
 
 
@@ -154,7 +154,7 @@ def kept_records(
 
 
 def _kept_of_owners(owners: Any, n: int, caps: Caps) -> tuple[BoolArray, int]:
-    """Which sequences are among the first ``max_sequences`` of their owner, and how many owners there are."""
+    """True where a sequence is among the first ``max_sequences`` of its owner, and the number of owners."""
     if owners is None:
         return np.ones(n, dtype=np.bool_), n
     number = _owner_numbers(owners, n)

@@ -88,7 +88,7 @@ def _of_chain(model: MarkovModel, event: LearningEvent, scale: float) -> Fit:
 
 
 def _visits(model: MarkovModel, length: int) -> FloatArray:
-    """How often a sequence of at most so many positions is in each state (N,) before its end."""
+    """The expected visits of each state (N,) by a sequence of at most so many positions, before its end."""
     law, total = model.initial, np.zeros(model.n_states)
     for _ in range(length):
         total += law

@@ -1,8 +1,8 @@
-"""How often states follow each other in capped records: exact, private, and counted before any noise is drawn.
+"""Counts of transitions in capped records: exact, private, and counted before any noise is drawn.
 
-Counting and drawing are apart: many machines may count, one draws. What is counted depends on the rows of each owner
-alone; what is drawn is in `dphmm.markov.private.planned`. Sorted rows, by owner and step, are counted as they pass, in
-parts of any size: memory does not grow with their number. What is kept of an owner follows from that owner's rows, by
+Counting and drawing are apart: many machines may count, one draws. The counts depend on the rows of each owner
+alone; the noise is in `dphmm.markov.private.planned`. Sorted rows, by owner and step, are counted as they pass, in
+parts of any size: memory does not grow with their number. The kept rows of an owner follow from that owner's rows, by
 step, time and state: whatever order they arrived in, the same ones are kept.
 
 Proof: docs/proofs/learning.md. Decision: docs/adr/0030.
@@ -138,7 +138,7 @@ def transitions_of(pairs: IntArray, counts: IntArray, n: int, several: int = 1) 
 
 
 class KeyTotals:
-    """How often each of 0..n_keys-1 occurs, added up in parts. Memory: by what differs, not by how much was added."""
+    """The counts of keys 0..n_keys-1, added up in parts. Memory grows with different keys, not with additions."""
 
     def __init__(self, n_keys: int) -> None:
         self._table = np.zeros(n_keys, dtype=np.int64) if n_keys <= _TABLE_PAIRS else None
@@ -224,7 +224,7 @@ class SortedRows(ABC):
         """These rows count nowhere."""
 
     def found(self) -> tuple[IntArray, IntArray]:
-        """What was counted, as increasing keys and totals, which may be added to those of other owners.
+        """The counts, as increasing keys and totals, which may be added to those of other owners.
 
         No row comes after it.
         """

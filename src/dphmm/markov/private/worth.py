@@ -1,4 +1,4 @@
-"""What a private fit will be worth, said before it: from public numbers and invented people, never from data.
+"""The worth of a private fit, predicted before it: from public numbers and simulated people, never from data.
 
 A truth is drawn from a public law, sticky chains and rows of symbols of any kind, or is the public start with as much
 at random; the tables that people of this number and length would give get the noise of the fit, and held-out sequences
