@@ -22,7 +22,7 @@ _DAY = 86_400
 
 
 class Chain(NamedTuple):
-    """What is learned: the matrices (K, m) of the slots, and the law (N,) of step 1."""
+    """The learned parameters: the matrices (K, m) of the slots, and the law (N,) of step 1."""
 
     matrices: FloatArray
     initial: FloatArray

@@ -51,10 +51,10 @@ _BEGINNING = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What was learned: ``model`` to read with, for `believe`; the public one where ``reason`` says why.
+    """The result of learning: ``model`` to read with, for `believe`; the public one if there is a ``reason``.
 
-    ``family``: "tilt", "mix" or "public", after so many ``iterations``. ``gain``: by how much the answers of a person
-    who was left out are likelier than under the public model, in logs; ``error``: its standard error over people.
+    ``family``: "tilt", "mix" or "public", after so many ``iterations``. ``gain``: the gain of log-likelihood over the
+    public model, for the answers of a person left out; ``error``: its standard error over people.
     """
 
     model: MarkovModel
@@ -72,7 +72,7 @@ class Learned:
 
     @classmethod
     def stored(cls, model: MarkovModel, plan: MarkovModel, file: str) -> Learned | None:
-        """What a stored model says of itself; None for one of another plan model, or of other files than ``file``."""
+        """The result recorded in a stored model; None for another plan model, or for other files than ``file``."""
         origin = model.provenance
         of_this = (ANSWERS, plan.digest) == (origin.get("method"), origin.get("plan_model"))
         if not of_this or file not in str(origin.get("released")) or not origin.keys() >= set(_RECORDED):
@@ -80,12 +80,12 @@ class Learned:
         return cls(model, **{name: origin[name] for name in _RECORDED})
 
     def document(self) -> dict[str, Any]:
-        """What was found, for JSON."""
+        """The result, for JSON."""
         return {name: getattr(self, name) for name in _RECORDED} | {"reason": self.reason or None}
 
     @property
     def words(self) -> str:
-        """What was learned, or why nothing was."""
+        """The result in words, or the reason if nothing was learned."""
         if self.reason:
             return f"nothing: {self.reason}"
         gain = f"answers of people left out are likelier by {self.gain:.3g} a person, +- {self.error:.2g}, in logs"

@@ -46,7 +46,7 @@ class Tilt:
 
     @classmethod
     def of(cls, model: MarkovModel) -> Tilt:
-        """Of a model whose secrets are places of its space; places without answers, and labels, have one bin."""
+        """The tilt of a model whose secrets are places of its space; one bin without answers or with labels."""
         matrix = model.matrix
         secrets = np.arange(model.n_states) if model.secrets is None else model.secrets
         row = np.repeat(np.arange(model.n_states), np.diff(matrix.indptr))

@@ -1,7 +1,7 @@
-"""What released rows tell of a population: post-processing of published answers, which costs no privacy.
+"""Estimates about a population from released rows: post-processing of published answers, which costs no privacy.
 
-- `population`: densities, flows and shares of regions from a released table; `smooth`, `event_odds`: where people were
-- `learn`: how people move, learned from the answers, to read them with
+- `population`: densities, flows and shares of regions from a released table; `smooth`, `event_odds`: people's states
+- `learn`: a model of how people move, learned from the answers, to read them with
 - `dphmm.reconstruction.regions`: sets of states by name, from a table or GeoJSON, or blocks of cells
 - `dphmm.reconstruction.answers`: the answers of a released table with the plans that they were drawn under
 - `dphmm.reconstruction.answers`: the probability of every outcome of a plan from every state

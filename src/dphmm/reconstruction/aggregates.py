@@ -56,10 +56,10 @@ _HOUR, _DAY = 3600 * MICROSECONDS, 86400 * MICROSECONDS
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """What the answers of one period tell: ``q`` (N,) and ``flows`` (N, N), None where they cannot be told.
+    """The estimates of one period: ``q`` (N,) and ``flows`` (N, N), None if they cannot be estimated.
 
-    ``regions`` and ``region_flows`` have a `Share` each. ``n`` people gave ``answers`` answers; ``iterations`` is how
-    often the density was improved from its ``start``, "even" or "model", and ``flow_iterations`` the flows.
+    ``regions`` and ``region_flows`` have a `Share` each. ``n`` people gave ``answers`` answers; ``iterations`` is the
+    number of improvements of the density from its ``start``, "even" or "model", ``flow_iterations`` that of the flows.
     """
 
     period: str
@@ -167,7 +167,7 @@ def population(
     progress: bool | Progress = True,
     **choices: Unpack[PlanChoices],
 ) -> Population:
-    """Where the people of a released table are, as a density over states and shares of regions with intervals.
+    """The distribution of people in a released table: a density over states, and shares of regions with intervals.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def population_of_rows(
 
 
 def _scope(rows: ReleasedRows, answers: Answers, linear: LinearEstimates, flows: bool) -> Iterator[str]:
-    """Which rows the shares are of."""
+    """The rows that the shares are about, in words."""
     if answers.public and len(answers) < len(rows.users):
         steps = np.unique(answers.step)
         at = f"{len(steps):,} steps" if len(steps) > _STEPS_NAMED else f"steps {' '.join(map(str, steps.tolist()))}"
@@ -274,7 +274,7 @@ def _scope(rows: ReleasedRows, answers: Answers, linear: LinearEstimates, flows:
 
 
 def _notes(answers: Answers, found: Sequence[Density], flows: bool, setting: Setting) -> Iterator[str]:
-    """What a reader has to know of how the estimates came about."""
+    """The notes for a reader on the method and the limits of the estimates."""
     if not answers.public:
         yield "speaks of the steps that were asked, which earlier answers chose: answers count alike, not persons"
         yield "intervals are a normal approximation, which misses more often of fewer than some 300 people"

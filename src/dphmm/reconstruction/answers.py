@@ -91,7 +91,7 @@ class _Laws(NamedTuple):
 
 
 def law_key(plan: Plan) -> str:
-    """What two plans have in common if and only if every state has the same law under both, as they describe it."""
+    """The key that two plans share if and only if every state has the same law under both, as they describe it."""
     body = getattr(plan.mechanism, "hull", plan.hull).digest
     sha = hashlib.sha256(json.dumps([plan.mechanism.describe(), body], sort_keys=True).encode())
     sha.update(np.ascontiguousarray(plan.image, dtype="<i8").tobytes())
@@ -148,7 +148,7 @@ def _of_boxes(mechanism: NoiseMechanism, laws: _Laws) -> OutcomeTable:
 
 
 def _reach(mechanism: LatticeMechanism, falls: int, d: int) -> IntArray:
-    """How far noise reaches on every of d axes, in lattice steps, until its likelihood has fallen by so many units."""
+    """The reach of noise on each of d axes, in lattice steps, until its likelihood has fallen by so many units."""
     if not isinstance(mechanism, NoiseMechanism) or mechanism.hull.rank == 0:
         return np.zeros(d, dtype=np.int64)
     widths = np.array([float(mechanism.hull.half_width(row)) for row in mechanism.hull.basis])
@@ -256,7 +256,7 @@ class Answers:
         return Answers(self.plans, *own, self.people, self.public, self.by_rows)
 
     def weights(self) -> FloatArray:
-        """What each answer counts (n,): persons alike where who is asked is public, else answers alike."""
+        """The weights of answers (n,): persons count alike; answers do if they are ``by_rows`` or not ``public``."""
         if not self.public or self.by_rows:
             return np.full(len(self), 1.0 / max(1, len(self)))
         _, number, counts = np.unique(self.person, return_inverse=True, return_counts=True)
@@ -264,7 +264,7 @@ class Answers:
 
     @property
     def factor(self) -> float:
-        """How much larger a share is than with every person's rows filled up, as `interval_of_rows` has it; else 1."""
+        """The ratio of a share to that with every person's rows filled up, as `interval_of_rows` has it; else 1."""
         if not self.by_rows:
             return 1.0
         _, counts = np.unique(self.person, return_counts=True)

@@ -49,9 +49,9 @@ class Fitted(NamedTuple):
 
 
 class Likelihoods:
-    """How likely every state makes each of some different answers z (D, d) of one plan, up to a factor of the answer.
+    """The likelihoods of some different answers z (D, d) of one plan, by state, up to a factor of the answer.
 
-    In rows of ``blocks``, which are kept where they are few.
+    They come in rows of ``blocks``, which are kept if they are few.
     """
 
     def __init__(self, plan: Plan, z: IntArray) -> None:
@@ -176,7 +176,7 @@ def density(answers: Answers, starts: Sequence[FloatArray]) -> Fitted | None:
 
 
 def _counted(outcome: IntArray, weights: FloatArray, part: IntArray, n: int) -> FloatArray:
-    """What each of n outcomes counts of each part of the people (n, K)."""
+    """The weight of each of n outcomes, by part of the people (n, K)."""
     return totals(outcome * PARTS + part, weights, n * PARTS).reshape(n, PARTS)
 
 
@@ -186,7 +186,7 @@ def totals(number: IntArray, weights: FloatArray, n: int) -> FloatArray:
 
 
 def of_few(laws: IntArray, person: IntArray, weights: FloatArray) -> bool:
-    """Whether too many of some answers, or pairs of answers, are under laws (n, 1 or 2) of few people."""
+    """True if too many of some answers, or pairs of answers, are under laws (n, 1 or 2) of few people."""
     _, number = np.unique(laws, axis=0, return_inverse=True)
     number = number.reshape(-1)
     kinds = np.unique(np.column_stack([number, person]), axis=0)[:, 0]

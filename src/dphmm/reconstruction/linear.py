@@ -48,7 +48,7 @@ class Shares(NamedTuple):
 
 
 def linear_estimates(table: FloatArray, regions: FloatArray, guess: FloatArray | None = None) -> FloatArray:
-    """What each outcome counts for each region (Z, k), so that its mean over people is the region's share.
+    """The terms (Z, k) of outcomes for regions: a region's mean term over people is its share.
 
     table : the probability (N, Z) of each outcome from each state; rows add up to 1.
     regions : (N, k), 1 for the states of a region.
@@ -127,7 +127,7 @@ def shares(counts_for: FloatArray, least: FloatArray, most: FloatArray) -> Share
 
 
 class Terms(NamedTuple):
-    """What is known of the terms of persons, whatever they answered: bounds of k regions, each (k,).
+    """The bounds on the terms of persons, whatever they answered, for k regions, each (k,).
 
     least, most : of a term. inside, outside : of the expected square of a term of somebody who is always in the region,
     and of somebody who never is.
@@ -215,7 +215,7 @@ def _low(seen: Seen, people: int, terms: Terms, misses: float) -> FloatArray:
 def _crossing(
     told: FloatArray, at_low: FloatArray, at_high: FloatArray, low: FloatArray, high: FloatArray
 ) -> FloatArray:
-    """Where a line from one value at ``low`` to a larger one at ``high`` is as large as told; of others nowhere."""
+    """The points where lines from a value at ``low`` to a larger one at ``high`` reach ``told``; of others nowhere."""
     rises = at_high - at_low
     found = np.full(told.shape, -np.inf)
     np.divide(told - at_low, rises, out=found, where=rises > 0)

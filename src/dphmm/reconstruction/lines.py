@@ -60,7 +60,7 @@ def nearer_than_guesses(
 
 
 def _gain(one: Answered, distance: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
-    """How much nearer held-out answers are to the line than to the guess, on average."""
+    """The mean distance by which held-out answers are nearer to the line than to the guess."""
     line, _, _ = line_between(one)
     return float((distance(one.guessed[1:-1], one.z[1:-1]) - distance(line, one.z[1:-1])).mean())
 

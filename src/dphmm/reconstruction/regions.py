@@ -151,7 +151,7 @@ def _listed(states: Sequence[str | None], names: Sequence[str | None], space: St
 
 
 def _lacks(unknown: Sequence[str], size: int) -> str:
-    """Why a region cannot be told some of whose states are none of the model's."""
+    """The reason why a region with states that the model lacks has no estimate."""
     if len(unknown) == size:
         return f"no state of the model: {_first(unknown)}; see to the spelling, or use a model that has a state of it"
     verb = "is none" if len(unknown) == 1 else "are none"
@@ -270,7 +270,7 @@ class _Part(NamedTuple):
 
 
 def _part(shapely: ModuleType, shape: Any, space: Any) -> _Part:
-    """What a map has of a polygon, by places of it, evenly apart.
+    """The area of a polygon, and its parts beyond the map and in gaps, by places of it, evenly apart.
 
     Beyond the map are places in no state that lie outside the box around the middles of all states; other places in no
     state are gaps: cells that a fit left out.

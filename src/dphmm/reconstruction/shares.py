@@ -65,9 +65,9 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Counts:
-    """What the outcomes of one law count for the regions (Z, k); ``variance`` (k,) of one answer under the guess.
+    """The terms of one law's outcomes for the regions (Z, k); ``variance`` (k,) of one answer under the guess.
 
-    ``inside`` and ``outside`` (k,) are the largest expected squares of what one answer counts, from a state in a region
+    ``inside`` and ``outside`` (k,) are the largest expected squares of an answer's term, from a state in a region
     and from another.
     """
 
@@ -79,10 +79,10 @@ class _Counts:
 
 
 class LinearEstimates:
-    """What every answer counts for every region that can be answered under all laws of a release.
+    """The terms of every answer for every region that can be answered under all laws of a release.
 
-    ``why`` (k,) says of each region why it cannot be, "" where it can; of those that are ``split`` no likeliest share
-    is told either: they separate states with one law, or the model does not have them whole.
+    ``why`` (k,) has the reason for each region that cannot, else ""; those that are ``split`` have no likeliest share
+    either: they separate states with one law, or the model does not have them whole.
     """
 
     def __init__(self, plans: Sequence[Plan], regions: Regions, guess: FloatArray, space: StateSpace) -> None:
@@ -112,7 +112,7 @@ class LinearEstimates:
         return np.array([number for number, why in enumerate(self.why) if not why], dtype=np.int64)
 
     def of(self, answers: Answers, rows: slice, regions: IntArray) -> FloatArray:
-        """What some answers count for some regions (n, k)."""
+        """The terms of some answers for some regions (n, k)."""
         found = np.empty((len(answers.law[rows]), len(regions)))
         for number in np.unique(answers.law[rows]).tolist():
             law = self._laws[number]
@@ -178,7 +178,7 @@ class LinearEstimates:
         return found
 
     def _splits(self, outcomes: OutcomeTable, laws: IntArray, number: int) -> str:
-        """Which states would make a region answerable that separates states with one law."""
+        """The states that would make a region answerable that separates states with one law, in words."""
         inside = self.masks[:, number] > 0
         alike = np.isin(outcomes.law_of, laws)
         more, less = np.flatnonzero(alike & ~inside), np.flatnonzero(alike & inside)

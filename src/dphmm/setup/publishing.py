@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class PublicSide(NamedTuple):
-    """What a release is made with, which is published beside it.
+    """The public parts of a release, published beside it.
 
     ``mechanism`` : its name, or the reference of a made table.
     """

@@ -128,7 +128,7 @@ class Released:
 
     @cached_property
     def policy(self) -> PolicyGraph:
-        """Which states must look alike."""
+        """The policy graph: the pairs of states that must look alike."""
         return load_policy(self.folder.path / POLICY, self.space, self.model)
 
     @cached_property
@@ -164,7 +164,7 @@ class Released:
 
     @cached_property
     def subjects(self) -> Subjects:
-        """What everybody was released under, by the privacy statement.
+        """The setting that everybody was released under, by the privacy statement.
 
         Raises InvalidInput for a statement about another model, policy or map, or of another version of the algorithm,
         and for choices of single steps and beginnings of people, which only a program can name.
@@ -193,7 +193,7 @@ class Released:
 
     @property
     def changed(self) -> str | None:
-        """That the table is not the one that the privacy statement is about; None where it is."""
+        """A warning if the table is not the one of the privacy statement; None if it is."""
         table = self.folder.table
         return changed_words(self.statement, statement_path(table), table, file_digest(table))
 
@@ -227,7 +227,7 @@ class Released:
         believe: MarkovModel | None = None,
         progress: Progress | None = None,
     ) -> tuple[SmoothedSteps, OwnPlaces | None]:
-        """What all answers of each person, and those of other releases ``beside``, say of each row; their own places.
+        """Each row's estimate from all answers of the person, also in releases ``beside``; and people's own places.
 
         ``believe``: as of `estimates`. Raises as `dphmm.reconstruction.smooth`.
         """
@@ -248,9 +248,9 @@ class Released:
 
     @cached_property
     def learned(self) -> Learned:
-        """How people move, as it was learned when the release was made: answers are read with its ``model``.
+        """The model learned when the release was made: answers are read with its ``model``.
 
-        The public model, with the reason, where nothing was learned from this table.
+        The public model, with the reason, if nothing was learned from this table.
         """
         from dphmm.learning.learn import Learned
 
@@ -268,10 +268,10 @@ class Released:
     def learn(
         self, *, beside: Sequence[Released] = (), keep: bool = False, progress: bool | Progress = True
     ) -> Learned:
-        """How people move, learned from all answers: its ``model`` is to read with, as ``believe``.
+        """Learn from all answers how people move: the result's ``model`` is to read with, as ``believe``.
 
         ``beside`` : other releases about the same people. ``keep``: in the folder, whose readers take it from then on.
-        Raises as `dphmm.reconstruction.learn`; kept is the public model where plans cannot be made again.
+        Raises as `dphmm.reconstruction.learn`; the public model is kept if plans cannot be made again.
         """
         from dphmm.learning.learn import Learned, learn_rows
 
@@ -314,12 +314,12 @@ class Released:
         believe: MarkovModel | None = None,
         progress: bool = True,
     ) -> pd.DataFrame:
-        """Where people were, given all their answers: a row for each released one.
+        """The estimated places of people, given all their answers: a row for each released one.
 
         ``beside`` : other releases about the same people, whose answers count too. ``path``: also the likeliest path.
-        ``own_places``: learn the places that each person returns to, where that helps. ``believe``: a model to read
+        ``own_places``: learn the places that each person returns to, if that helps. ``believe``: a model to read
         with in place of the `learned` one; ``model`` is the public one. Raises as `dphmm.reconstruction.smooth`, which
-        says what the columns are.
+        describes the columns.
         """
         from dphmm.storage.released import smoothed_table
 
@@ -329,7 +329,7 @@ class Released:
         return table
 
     def at(self, person: str, moment: int | str) -> Moment:
-        """What was answered about a person at a moment: a number of a step, "14:00" (UTC), or a time.
+        """The answer about a person at a moment: a number of a step, "14:00" (UTC), or a time.
 
         Of several days "14:00" is the first that has a row then. Raises InvalidInput for a person or a moment without a
         row.
@@ -400,7 +400,7 @@ class Released:
         believe: MarkovModel | None = None,
         progress: Progress | None = None,
     ) -> list[EventOdds]:
-        """How the answers changed the odds that somebody was in states of these names, at the steps first to last.
+        """The change, by the answers, of the odds that somebody was in states of these names, at steps first to last.
 
         Raises as `dphmm.reconstruction.event_odds`, and InvalidInput for a name of no state.
         """
@@ -475,9 +475,9 @@ class Released:
         return page
 
     def attacked(self, truth: Any, ledger: Ledger | None = None) -> AttackReport:
-        """What adversaries made of the answers, measured by the ``truth``, for the owner alone.
+        """The success of attacks on the answers, measured by the ``truth``, for the owner alone.
 
-        One of them reads with the `learned` model, where there is one. Raises as `dphmm.audit.attack`.
+        One adversary reads with the `learned` model, if there is one. Raises as `dphmm.audit.attack`.
         """
         from dphmm.audit.attacks.attack import attack
 
@@ -487,7 +487,7 @@ class Released:
         return attack(self.folder.table, truth, *public, **with_model, **options.choices)
 
     def check(self, ledger: PathLike | None = None) -> CheckedRelease:
-        """Whether the release is what it says it is: rows, plans, statement, and with a ledger what was paid.
+        """The checks of the release's rows, plans and statement, and with a ledger of its charges.
 
         Raises as `dphmm.audit.check_release`.
         """
@@ -609,9 +609,9 @@ def _utc(moment: str) -> Any:
 
 
 def found_in(rows: ReleasedRows, planned: SchedulePlan, step: int | None) -> Found | None:
-    """What a reader finds of a released file by its plan, whose invented people have a row at every step from 1 on.
+    """A reader's findings about a released file by its plan, whose simulated people have a row at every step from 1 on.
 
-    None where somebody of the file has a hole in their rows, earlier answers in another file, or no whole block.
+    None if somebody of the file has a hole in their rows, earlier answers in another file, or no whole block.
     """
     blocks = 0
     for _, own in rows.by_user():
@@ -626,7 +626,7 @@ def found_in(rows: ReleasedRows, planned: SchedulePlan, step: int | None) -> Fou
 
 
 def whole_blocks(schedule: Schedule, step: int | None, origin: int, steps: int) -> int:
-    """How many whole blocks, or windows after one another, so many steps have whose first is the ``origin``-th."""
+    """The number of whole blocks, or windows in a row, in so many steps from the ``origin``-th on."""
     promise = schedule.promise.in_steps(step, origin)
     if promise.local is not None:
         begins, ends = promise.bounds(np.arange(1, steps + 1))

@@ -71,13 +71,13 @@ def check_spelling(chosen: str | None, ledger: PathLike | None, users: Sequence[
 
 
 def new_ledger_words(ledger: PathLike) -> str | None:
-    """That a ledger is new: whoever continues has another in mind, and this one would answer everybody once more."""
+    """A warning if a ledger is new: an owner who continues means another, and this one would answer everybody again."""
     path = Path(ledger)
     return None if path.exists() else f"new ledger {path.name}: nobody in it has an account yet"
 
 
 class FinishedRelease(NamedTuple):
-    """What a release of a table did: ``after`` rows were beyond the sequence that a promise is of, without an answer.
+    """The results of a table's release; ``after`` rows are beyond the sequence of the promise, without an answer.
 
     ``rejected``: rows that could not be read, by reason, for the owner alone.
     """
@@ -91,7 +91,7 @@ class FinishedRelease(NamedTuple):
 
     @property
     def unanswered(self) -> str | None:
-        """How many people a schedule left without any answer, in words; None where all have one."""
+        """The number of people that a schedule left without any answer, in words; None if all have one."""
         published = self.published
         if not published.not_asked or published.constants:
             return None
@@ -157,7 +157,7 @@ class FolderRelease:
 
 
 def _after(rows: Sequence[Answered], promise: SequencePromise | None) -> int:
-    """How many rows are after the sequence that a promise is of, and have no answer."""
+    """The number of rows after the sequence of a promise, without an answer."""
     if promise is None or promise.steps is None or not isinstance(rows, Releases):
         return 0
     return int(np.count_nonzero((rows.t > promise.steps) & ~rows.asked))

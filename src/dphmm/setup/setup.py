@@ -59,18 +59,18 @@ class SetupChoices(PlanChoices, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """Who is asked about what: the states, the public model of how people move, and the policy.
+    """The public setting of a release: the states, the model of how people move, and the policy.
 
     Nothing of it may be taken from the rows that are released: each part is public in every proof. `grid`, `labels` and
-    `fit` make one, `plan` says what a budget buys.
+    `fit` make one, `plan` chooses a schedule for a budget.
 
     Parameters
     ----------
     model : the public Markov model, with its states.
-    policy : which states must look alike.
+    policy : the pairs of states that must look alike.
     space : the states, by default those of the model; of a policy that merges some, with these merged.
     constraint, mechanism, protection, start : as `dphmm.ReleaseSession` has them.
-    noun : what one is called whom the rows are about: vessel, case, device.
+    noun : the noun for a subject of the rows: vessel, case, device.
 
     Raises
     ------
@@ -299,23 +299,23 @@ class Setup:
         seed: int = 1,
         progress: bool | Progress = True,
     ) -> Plan:
-        """What a budget buys, from the model alone: nobody's rows are looked at, and nothing is spent.
+        """Choose a schedule for a budget, from the model alone: nobody's rows are looked at, and nothing is spent.
 
         Parameters
         ----------
-        budget : what all answers about a person may lose together in a block of ``per`` ("1d", or a number of steps),
+        budget : the bound on the loss of all answers about a person in a block of ``per`` ("1d", or a number of steps),
             in a ``window`` of so many steps in a row, or over a sequence of so many ``steps``.
-        zone : whose clock blocks of days go by: "+01:00", "Europe/Berlin".
+        zone : the clock of blocks of days: "+01:00", "Europe/Berlin".
         epsilon : of one answer; by default that of least error. Without a ``budget`` every step has an answer, and
-            nothing limits what they tell together.
+            nothing limits their joint loss.
         schedule : "planned": fixed public times. "staggered": as many, moved by each person and day. "paced": times
             chosen from what was published before. "every": every step has an answer, of an equal part of the budget.
         hours : as "7-21": only these hours are asked.
-        people, seed : invented people, whose errors are told.
+        people, seed : the number of simulated people, whose errors are told, and their seed.
 
         Raises
         ------
-        InvalidInput : naming the argument. DphmmError : where no schedule that was tried is advised.
+        InvalidInput : naming the argument. DphmmError : if no schedule that was tried is advised.
         """
         from dphmm.choose.planning import plan
 
@@ -341,7 +341,7 @@ class Setup:
         return Plan(self, promise=promise, planned=planned)
 
     def _lines(self) -> list[str]:
-        """What it is, in words of the field."""
+        """The setting in words of the field."""
 
         n, step = self.space.n_states, self.model.step
         of = "labels" if self.space.has_labels else "cells of a map" if isinstance(self.space, MapSpace) else "states"
@@ -366,12 +366,12 @@ class Setup:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """When people are asked, and how strongly, under a setting: what `Setup.plan` found.
+    """A schedule and an epsilon for releases under a setting: the result of `Setup.plan`.
 
     setup : the setting.
-    promise : what all answers about a person may lose together; None without a limit.
-    epsilon : of each answer, where every step has one.
-    planned : the schedule, what it was chosen from, and what a reader finds; None where every step has an answer.
+    promise : the bound on the loss of all answers about a person together; None without a limit.
+    epsilon : of each answer, if every step has one.
+    planned : the schedule, its candidates, and a reader's findings; None if every step has an answer.
 
     Examples
     --------
@@ -393,9 +393,9 @@ class Plan:
         return None if self.planned is None else self.planned.schedule
 
     def check(self, table: Any, ledger: Ledger | None = None, *, timezone: str | None = None) -> TableCheck:
-        """What a table looks like to a release by this plan, for its owner alone; nothing is spent or written.
+        """The check of a table for a release by this plan, for its owner alone; nothing is spent or written.
 
-        ``ledger`` : says what is left for these people. Raises as `dphmm.evaluation.check_table`.
+        ``ledger`` : the ledger with these people's remaining budgets. Raises as `dphmm.evaluation.check_table`.
         """
         setup = self.setup
         return check_table(
@@ -525,7 +525,7 @@ class Plan:
 
     @property
     def lines(self) -> list[str]:
-        """What is asked, and what a reader finds of people who move as the model says."""
+        """The planned answers, and a reader's findings about people who move as the model says, in words."""
         from dphmm.choose.planning import without_limit
 
         noun = self.setup.noun

@@ -97,7 +97,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def promise(self) -> SequencePromise:
-        """What all answers about a person may lose together. Raises InvalidInput naming the choice."""
+        """The bound on the loss of all answers about a person together. Raises InvalidInput naming the choice."""
         if self.steps:
             return SequencePromise(self.budget, steps=_whole(self.steps, "steps"))
         per = int(self.per) if self.per.isdecimal() else self.per
@@ -287,7 +287,7 @@ def _draft(tables: Mapping[str, Mapping[str, Any]], name: str, beside: Path) -> 
 
 
 def _is_open(fit: Mapping[str, Any]) -> bool:
-    """Whether the fit is the one of ``dphmm init``, with its questions as they were."""
+    """True if the fit is the one of ``dphmm init``, with its questions as they were."""
     return fit.get("step", "STEP") == "STEP" and fit.get("states-file") == "states.csv"
 
 

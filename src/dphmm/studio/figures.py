@@ -88,7 +88,7 @@ class Map(msgspec.Struct, frozen=True):
 
 
 class Share(msgspec.Struct, frozen=True):
-    """How likely a reader believes a label to be, and whether it looks like the chosen one."""
+    """A label with the reader's belief in it; ``alike`` if it looks like the chosen one."""
 
     name: str
     share: float
@@ -124,9 +124,9 @@ class Sentence(msgspec.Struct, frozen=True):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """What a budget buys, and gives away.
+    """The errors of a reader under a budget, and the doubt that it leaves.
 
-    people : how many were invented. total : how many rows there will be. pictures : headings by name.
+    people : the number simulated. total : the final number of rows. pictures : headings by name.
     """
 
     people: int
@@ -206,7 +206,7 @@ class Seen:
 
     @cached_property
     def view(self) -> View:
-        """Where they are in the picture, with room around them."""
+        """The view of the picture that holds the cells, with room around them."""
         room = _AROUND * float((self.cells.high - self.cells.low).max())
         return View.around(self.cells.low - room, self.cells.high + room)
 
@@ -249,9 +249,9 @@ class Seen:
         return msgspec.structs.replace(below, columns=grid.columns, rows=grid.rows, x=x, y=y, side=side)
 
     def state(self, number: int, epsilon: Exact, draw: int) -> State:
-        """What one state looks like, and what one answer about an invented person in it tells.
+        """The facts of one state, and a reader's findings from one answer about a simulated person in it.
 
-        ``draw`` : which answer, replayed by this number. Raises InvalidInput for no state of the setting, and as a
+        ``draw`` : the number of the answer, which replays it. Raises InvalidInput for no state of the setting, and as a
         release would.
         """
         setup, space = self.setup, self.setup.space
@@ -292,7 +292,7 @@ class Seen:
         return layers
 
     def budgets(self, people: int, progress: Progress) -> Iterator[tuple[Budget, SchedulePlan]]:
-        """What the budget and those that it is compared with buy, again and again: the own first, then beside others.
+        """The figures of the budget and of its alternatives, again and again: first its own, then beside the others.
 
         Raises InvalidInput and Unprotectable as `dphmm.choose.plan`, and whatever ``progress`` raises.
         """
@@ -358,7 +358,7 @@ def pictures(plan: SchedulePlan) -> dict[str, Any]:
 
 
 def in_words(belief: FloatArray, space: Any, number: int) -> str:
-    """How far off a reader is by a belief (N,), or how sure of the right label."""
+    """The mean error of a reader by a belief (N,), or the belief in the right label, in words."""
     if space.has_labels:
         return f"a reader is {100 * belief[number]:.0f} % sure of it"
     apart = space.distances(space.own_answers[number][None], space.own_answers)
@@ -386,6 +386,6 @@ def _path(points: FloatArray, *, close: bool) -> str:
 
 
 def written(promise: SequencePromise, noun: str, people: int, called: str) -> str:
-    """What a release spends, before it is agreed to."""
+    """The sentence on the spending of a release, before it is agreed to."""
     most = f"up to {in_short(promise.exact)} {within(block_words(promise))}"
     return f"This spends {most} of each of {plural(people, noun, called)}. It cannot be undone: the ledger keeps it."

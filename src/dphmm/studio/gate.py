@@ -55,7 +55,7 @@ class Gate:
             await self._app(scope, receive, closed)
 
     def _is_own(self, scope: Message) -> bool:
-        """Whether a request is of the own page: by its host, its origin, and the site that it comes from."""
+        """True if a request is of the own page: by its host, its origin, and the site that it comes from."""
         headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         host, origin = headers.get("host"), headers.get("origin")
         if host not in self._hosts or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):

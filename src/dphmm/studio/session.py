@@ -71,14 +71,14 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What a release spends, and the word that agrees to it once."""
+    """The sentence on a release's spending, and the word that agrees to it once."""
 
     sentence: str
     word: str
 
 
 class Run(msgspec.Struct, frozen=True):
-    """How far ``dphmm run`` is: the stages that began, of all; its end, and the line that says how it ended."""
+    """The progress of ``dphmm run``: the stages that began, of all; its end, and the last line."""
 
     stages: list[str]
     all: list[str]
@@ -257,7 +257,7 @@ class Studio:
             return Progressed(self.version, self.state, self._done, self._total, self._budget, self.problem, self._run)
 
     def look(self, version: int, number: int, draw: int) -> State:
-        """What one state looks like, and what one answer about an invented person in it tells."""
+        """The facts of one state, and a reader's findings from one answer about a simulated person in it."""
         with self._turn:
             self._check(version)
             seen, plan = self._seen, self._plan
@@ -344,7 +344,7 @@ class Studio:
                 raise InvalidInput("table", "none here", "dphmm studio people.csv, or the demo")
 
     def ask(self, version: int) -> Asked:
-        """What a release spends, for how many people; the word agrees to it, once."""
+        """The spending of a release and its number of people, with the word that agrees to it, once."""
         with self._turn:
             self._check_table(version)
             if self.state not in ("planned", "released", "failed") or self._checked is None or self._budget is None:
