@@ -1,4 +1,4 @@
-"""What is computed once: a property of an object, and the last values of a function.
+"""Values that are computed once: a property of an object, and the last values of a function.
 
 `cached_property` has no lock, as in the standard library from Python 3.12 on. The one of Python 3.11 takes a lock at
 the first read, which costs more than most of what is computed here.

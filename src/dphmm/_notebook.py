@@ -1,4 +1,4 @@
-"""How results look in a notebook: tables and lines as HTML, with every text escaped."""
+"""The display of results in a notebook: tables and lines as HTML, with every text escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a long piece of work is: a callback of the caller's, or a bar on a terminal."""
+"""The progress of a long piece of work: a callback of the caller's, or a bar on a terminal."""
 
 from __future__ import annotations
 

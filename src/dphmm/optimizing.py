@@ -153,10 +153,10 @@ def _own_costs(costs: ArrayLike, n: int) -> FloatArray:
 def _by_answer(
     plan: Plan, table: AnswerTable, weights: IntArray | None, costs: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """How often each answer (n,) is true, and the mean costs (n, n) of naming each where each is.
+    """The weight of each answer (n,), and the mean costs (n, n), for each true answer, of naming each.
 
-    A state that is answered as another counts with its own costs. Where an answer stands for several states, naming it
-    costs what the best of them does.
+    A state that is answered as another counts with its own costs. If an answer stands for several states, naming it
+    costs as much as the best of them.
     """
     row = table.law.numbers(plan.image)
     n = len(table.law.points)

@@ -69,7 +69,7 @@ class Chain(Protocol):
 
     @property
     def time_homogeneous(self) -> bool:
-        """Whether every move has the same matrix."""
+        """True if every move has the same matrix."""
         ...
 
     def transition_at(self, t: int) -> Any:
@@ -78,7 +78,7 @@ class Chain(Protocol):
 
 
 class PairLosses(Protocol):
-    """What one release can tell of pairs of states."""
+    """The losses of one release between pairs of states."""
 
     def loss_between(self, i: IntArray, j: IntArray) -> FloatArray:
         """The largest loss of each pair (i[k], j[k]), rounded up; ``math.inf`` where it is unbounded."""
@@ -93,7 +93,7 @@ class LosesByDifference(Protocol):
         ...
 
     def describe(self) -> dict[str, str]:
-        """What tells this mechanism from another on the same hull."""
+        """The parameters that tell this mechanism from another on the same hull."""
         ...
 
 

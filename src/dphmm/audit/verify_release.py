@@ -93,7 +93,7 @@ MALFORMED = (
 
 
 class Unknown(Exception):
-    """Why something cannot be told; ``key``: what another program may have looked at instead."""
+    """A reason why something cannot be told; ``key``: the check that another program may have made."""
 
     def __init__(self, why: str, key: str = "") -> None:
         super().__init__(why)
@@ -101,7 +101,7 @@ class Unknown(Exception):
 
 
 class Report:
-    """What the checks found. ``elsewhere``: what the program that made the facts has looked at, by key."""
+    """The findings of the checks. ``elsewhere``: by key, the findings of the program that made the facts."""
 
     def __init__(self, elsewhere: Mapping[str, str] | None = None) -> None:
         self.lines: list[tuple[str, str, str]] = []
@@ -115,11 +115,11 @@ class Report:
         return right
 
     def require_none(self, odd: Sequence[Any], check: str, figure: str, wrong: str) -> bool:
-        """That nothing is odd."""
+        """Require that nothing is odd."""
         return self.require(not odd, check, figure, f"{wrong}: {some(odd)}")
 
     def leave(self, check: str, why: str, key: str = "") -> None:
-        """What is not looked at here."""
+        """Note something that is not looked at here."""
         known = self.elsewhere.get(key) if key else None
         self.add(_LEFT if known is None else BY_FACTS, check, why if known is None else known)
 
@@ -148,7 +148,7 @@ IGNORED = (
 
 
 def key_of(name: str, rule: str) -> str:
-    """What all names of one person have in common, by the rule "same"; by "exact" the name. Raises Unknown."""
+    """The key of all names of one person, by the rule "same"; by "exact" the name. Raises Unknown."""
     if any(unicodedata.category(character) == "Cn" for character in name):
         raise Unknown(f"characters that Unicode {unicodedata.unidata_version}, which this Python has, does not have")
     if rule == "exact":
@@ -164,7 +164,7 @@ def key_of(name: str, rule: str) -> str:
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether two values of JSON are equal, and of one type: true is not 1."""
+    """True if two values of JSON are equal, and of one type: true is not 1."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
@@ -219,7 +219,7 @@ def no_constant(name: str) -> Any:
 
 
 def parsed(text: str | bytes) -> Any:
-    """What JSON says. Raises ValueError, also for a member twice, NaN or an infinity; RecursionError."""
+    """The value of a JSON text. Raises ValueError, also for a member twice, NaN or an infinity; RecursionError."""
     return json.loads(text, object_pairs_hook=distinct, parse_constant=no_constant)
 
 
@@ -249,7 +249,7 @@ def packed(text: bytes) -> bytes:
 
 
 def notes_of_gzip(data: bytes) -> str:
-    """What a gzip file holds beside its text: a name, a comment, other fields, a time, or bytes at its end."""
+    """The parts of a gzip file beside its text: a name, a comment, other fields, a time, or bytes at its end."""
     found = [
         name for bit, name in ((4, "fields"), (8, "a name"), (16, "a comment"), (2, "a checksum")) if data[3] & bit
     ]
@@ -268,7 +268,7 @@ _KINDS = ("user", "plan", "z")
 
 
 def spelled(name: str, text: str) -> bool:
-    """Whether a cell is written as a release writes it: another spelling of the same number can say something."""
+    """True if a cell is written as a release writes it: another spelling of the same number can say something."""
     if name == "t":
         return _TIME.fullmatch(text) is not None
     if text == "" or not _NUMBERS.fullmatch(name):
@@ -413,7 +413,7 @@ class Release:
         return f"user {self.user[row][:60]!r}, step {self.step[row]}"
 
     def rewritten(self) -> bool:
-        """Whether the file, written again from its values, is the same, byte for byte."""
+        """True if the file, written again from its values, is the same, byte for byte."""
         if self.stream:
             return self.as_written
         try:
@@ -656,7 +656,7 @@ def most_within(promise: Mapping[str, Any], spent: list[tuple[int, Any]]) -> Any
 
 
 def clock(stated: dict[str, Any]) -> tuple[int, int]:
-    """Of blocks of a time how many seconds one has, and by how many the clock is ahead of UTC. Raises Unknown."""
+    """The seconds of a block of a time, and the seconds that its clock is ahead of UTC. Raises Unknown."""
     number = re.fullmatch("([0-9]{1,9})(s|min|h|d)", str(stated.get("per")))
     zone = re.fullmatch("([+-])([0-9]{2}):([0-9]{2})", str(stated.get("zone") or "+00:00"))
     if number is None or zone is None or int(number[1]) == 0:
@@ -666,12 +666,12 @@ def clock(stated: dict[str, Any]) -> tuple[int, int]:
 
 
 def is_local(stated: Mapping[str, Any]) -> bool:
-    """Whether blocks are days of clocks that are put forward and back."""
+    """True if blocks are days of clocks that are put forward and back."""
     return isinstance(stated.get("per"), str) and re.fullmatch(ZONE_NAME, str(stated.get("zone"))) is not None
 
 
 def zone_table(name: str) -> str:
-    """Which zone table this machine has a zone of."""
+    """The name of the table in which this machine has a zone."""
     for folder in map(Path, zoneinfo.TZPATH):
         if (folder / name).is_file():
             for note in ("tzdata.zi", "+VERSION"):
@@ -689,9 +689,9 @@ def zone_table(name: str) -> str:
 
 
 class ZoneClock:
-    """What clocks of a zone show between two moments, in seconds since 1970 UTC, and when their days begin.
+    """The clocks of a zone between two moments, in seconds since 1970 UTC, and the beginnings of their days.
 
-    ``parts``: from when to when they are how far ahead of UTC. Of a zone by name they are read once an hour, and
+    ``parts``: (begin, end, seconds ahead of UTC). Those of a zone by name are read once an hour, and
     a change is narrowed down to the second. A day begins when clocks first show its date, or a later one.
     """
 
@@ -904,11 +904,11 @@ class Model:
 
     @property
     def has_secrets(self) -> bool:
-        """Whether states of the chain are other ones than those of the release."""
+        """True if states of the chain are other ones than those of the release."""
         return "secrets.npy" in self.arrays
 
     def space_digest(self) -> str:
-        """That of the states. Raises Unknown for kinds whose place is not computed here."""
+        """The hash of the states. Raises Unknown for kinds whose hash is not computed here."""
         where, kind = "", self.space["kind"]
         if kind == "labels":
             where = "labels"
@@ -949,14 +949,14 @@ class Model:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """What the file says of how the model was made."""
+        """The file's record of how the model was made."""
         return dict(self.meta.get("provenance") or {})
 
     def couples(self) -> bool:
-        """Whether it is known to couple along every radius policy.
+        """True if the model is known to couple along every radius policy.
 
-        So is a model of a whole grid with one law of moves, of at most two cells on an axis and as likely one way as
-        the other, where people begin anywhere alike. A rare move is compared relative to itself, too.
+        That holds for a whole grid with one law of moves, of at most two cells on an axis and as likely one way as
+        the other, and a uniform beginning. A rare move is compared relative to itself, too.
         """
         if self.space["kind"] != "grid" or self.has_secrets or self.slots is not None:
             return False
@@ -980,7 +980,7 @@ class Model:
         return {(points[j][0] - place[0], points[j][1] - place[1]): p for j, p in moves}
 
     def _moves_by(self, law: dict[Point, float], at: dict[Point, int], place: Point, width: list[int]) -> bool:
-        """Whether a cell has these moves; what would leave the grid is not made, axis by axis."""
+        """True if a cell has these moves; those that would leave the grid are not made, axis by axis."""
         due: dict[int, float] = defaultdict(float)
         for move, p in law.items():
             to = (x + d if 0 <= x + d < w else x for x, d, w in zip(place, move, width, strict=True))
@@ -1000,7 +1000,7 @@ class Model:
 
     @property
     def moves_alike(self) -> bool:
-        """Whether every slot has the same moves, so that a support does not depend on the hour."""
+        """True if every slot has the same possible moves, so that a support does not depend on the hour."""
         ends = [len(self.moves[s]) for s in range(self.latent)] * self.matrices
         return ends == [b - a for a, b in zip(self.indptr, self.indptr[1:], strict=False)]
 
@@ -1186,7 +1186,7 @@ class PlainTable:
         self._known: dict[tuple[int, int], float] = {}
 
     def loss(self, a: Point, b: Point) -> float:
-        """What two answers lose, in floats."""
+        """The loss between two answers, in floats."""
         pair = self.row[a], self.row[b]
         if pair not in self._known:
             one, two = self._logs[pair[0]], self._logs[pair[1]]
@@ -1194,7 +1194,7 @@ class PlainTable:
         return self._known[pair]
 
     def passes(self, a: Point, b: Point, epsilon: Fraction) -> bool:
-        """Whether two answers lose more than epsilon: decided by the weights where floats are near."""
+        """True if two answers lose more than epsilon: decided by the weights where floats are near."""
         if self.loss(a, b) <= float(epsilon) - 1e-9:
             return False
         one, two = self.weights[self.row[a]], self.weights[self.row[b]]
@@ -1285,7 +1285,7 @@ class Plan:
 
     @property
     def promised(self) -> Fraction:
-        """What an answer is charged: a public constant says nothing."""
+        """The charge for an answer: 0 for a public constant, which says nothing."""
         return Fraction(0) if self.constant else self.epsilon
 
     def check_known(self) -> None:
@@ -1341,16 +1341,16 @@ def turn(a: Point, b: Point, c: Point) -> int:
 
 
 class KeptSession(NamedTuple):
-    """What a ledger keeps of one person, beside the releases."""
+    """The session of one person in a ledger, beside the releases."""
 
     promise: dict[str, Any] | None
     options: dict[str, Any]
 
 
 class PairChecks:
-    """What the pairs lose that the policy joins: each by itself, or, of too many, by the body that all of them share.
+    """The losses of the pairs that the policy joins: each by itself, or, of too many, by the body that all share.
 
-    ``odd``: what is wrong, ``cheap``: plans of another cost, ``dearest``: the largest cost, ``left``: plans that were
+    ``odd``: faults, ``cheap``: plans of another cost, ``dearest``: the largest cost, ``left``: plans that were
     not looked at.
     """
 
@@ -1371,7 +1371,7 @@ class PairChecks:
 
     @property
     def figure(self) -> str:
-        """What was found."""
+        """The findings in words."""
         of = "by the facets of the bodies"
         stated = f"{self.pairs:,} pairs joined by the policy" if not self.by_body else "all pairs joined by the policy"
         alone = f"; {self.alone:,} states without such a pair have a partner" if self.alone else ""
@@ -1658,7 +1658,7 @@ class Checker:
         return found
 
     def told_apart(self) -> None:
-        """That each person has one name in the file."""
+        """Check that each person has one name in the file."""
         names, own = [*self.file.users], unicodedata.unidata_version
         odd = [
             f"{user[:60]!r} and {first[:60]!r}" for user in names if (first := self.people[self.person(user)]) != user
@@ -1716,7 +1716,7 @@ class Checker:
             self.report.add(_STATED, "statement", f"{name} is {str(self.stated(name))[:60]}")
 
     def counts(self) -> None:
-        """Which file the statement is about, and how many rows, people and plans it has."""
+        """Check the file that the statement is about, and its numbers of rows, people and plans."""
         self._of_file()
         self.same("rows", "published.rows", len(self.file))
         self.same("rows", "published.subjects", len(self.file.users))
@@ -1734,7 +1734,7 @@ class Checker:
         self.report.require(right, "answers", f"mechanisms answered {sum(chosen.values()):,} rows, as stated", wrong)
 
     def cases(self) -> None:
-        """What the rows of cases tell beside their answers: names, times, lengths."""
+        """Check the facts that rows of cases tell beside their answers: names, times, lengths."""
         stated = self.stated("events")
         if stated is None:
             return
@@ -1757,7 +1757,7 @@ class Checker:
             self.report.add(_STATED, "cases", f"whether lengths hide each other: {stated['length_hidden']}")
 
     def _of_file(self) -> None:
-        """Which file the statement is about."""
+        """Check the file that the statement is about."""
         own = {"name": "-" if self.file.stream else self.file.name, "sha256": self.file.sha256}
         due, name = self.facts.get("file", own), str(self.stated("file.name"))
         if due is None:
@@ -1777,14 +1777,14 @@ class Checker:
         self.report.require(not odd, "statement", "its exact numbers are fractions in lowest terms", some(odd))
 
     def _origin(self) -> tuple[Any, Any, Any]:
-        """How the model was made, whether privately, and the record of it: as its file says, else the statement."""
+        """The model's method, its privacy, and the record of it: as its file says, else the statement."""
         if self.model is None:
             return self.stated("model.method"), self.stated("model.private"), self.stated("learning")
         stated = self.model.provenance
         return stated.get("method"), stated.get("private"), stated.get("privacy")
 
     def private(self) -> None:
-        """Whether the release is private, why not, and what it does not hide follow from other members."""
+        """Check the verdict on privacy, its reasons and the facts not hidden: they follow from other members."""
         method, fitted, learned = self._origin()
         people, known_by = self.stated("model.people"), self.stated("model.people_known_by")
         jumps = self.model is not None and "jump_into" in self.model.provenance
@@ -1824,12 +1824,12 @@ class Checker:
 
     @property
     def _varies(self) -> set[str]:
-        """What single steps may have of their own, as the statement says."""
+        """The names of the choices that single steps may have of their own, by the statement."""
         return {*self.stated("varied.names")} if self.stated("varied") is not None else set()
 
     @property
     def _chosen(self) -> list[dict[str, Any]]:
-        """What is stated to be chosen for some steps, and for which."""
+        """The stated choices for some steps, with their steps."""
         return list(self.stated("varied.chosen")) if self.stated("varied") is not None else []
 
     @cached_property
@@ -1894,7 +1894,7 @@ class Checker:
         self.report.require_none(odd_rows, "chosen steps", figure, "not what was chosen")
 
     def _unseen(self) -> None:
-        """What is said of chosen steps and not compared; kind and parameters of a policy against its hash."""
+        """Note the choices of steps that are not compared; check kind and parameters of a policy against its hash."""
         unseen = sorted(self._varies & {"partners", "protection"})
         if "policy" in self._varies and self.plans is None:
             unseen.append("policy (no --plans)")
@@ -1913,7 +1913,7 @@ class Checker:
             self.report.require_none(odd, "chosen steps", figure, "policies of another hash")
 
     def _not_due(self, epsilon: float, plan_hash: str, chosen: dict[str, Any]) -> str:
-        """What an answer was made with that is not what its step has; "" where it is."""
+        """The part in the making of an answer that is not due at its step; "" if there is none."""
         stated = self._exact.get(epsilon)
         if stated is None or (stated and stated != exact(chosen.get("epsilon") or self.stated("epsilon"))):
             return "another epsilon"
@@ -2081,7 +2081,7 @@ class Checker:
         self.report.require(most <= room, "promise", f"{over}: most {most} of {room}", wrong)
 
     def _any_block_has_room(self, stated: dict[str, Any], room: Fraction) -> bool:
-        """Whether a promise whose blocks are of a time may hold, wherever in a block the rows begin."""
+        """True if a promise whose blocks are of a time may hold, wherever in a block the rows begin."""
         if is_local(stated):
             return True
         length, ahead = clock(stated)
@@ -2151,7 +2151,7 @@ class Checker:
         return {**due, "per": block, "passed": (begins + int(ahead // seconds)) % block}
 
     def couples(self) -> None:
-        """That sums of epsilons bound what is told of one step is stated of models that couple alone."""
+        """Check that only models that couple are stated to bound the loss of one step by sums of epsilons."""
         stated = self.stated("sequence.couples")
         if self.stated("sequence") is None or stated == "unknown":
             return
@@ -2238,7 +2238,7 @@ class Checker:
     def _named_rows(
         self, promise: dict[str, Any], blocks: list[tuple[int, int]], places: set[int], hours: list[str], seed: Any
     ) -> list[bool]:
-        """Whether the step of each row is named: by ``places`` in its block or by times of its day, and staggered."""
+        """True where the step of a row is named: by ``places`` in its block or by times of its day, and staggered."""
         if not hours and seed is None:
             return [place + 1 in places for _, place in blocks]
         seconds, timed = self.stated("model.step_seconds"), isinstance(promise.get("per"), str)
@@ -2454,7 +2454,7 @@ class Checker:
 
     @property
     def _options(self) -> dict[str, Any]:
-        """What plans and sessions were made with, as the statement says."""
+        """The options of plans and sessions, as the statement says."""
         return {
             "space": self.stated("space.sha256"),
             "policy": self.stated("policy.sha256"),
@@ -2465,7 +2465,7 @@ class Checker:
         }
 
     def _inputs(self, held: list[Plan]) -> None:
-        """What the plans say that they were made for, against the statement."""
+        """Check the inputs that the plans record against the statement."""
         due = {"version": self.stated("algorithm_version"), **self._options}
         varied = self._varies
         odd = []
@@ -2485,7 +2485,7 @@ class Checker:
         self.report.require_none(odd, "plans", figure, "not those of the statement")
 
     def _mechanisms(self, plans: dict[str, Plan]) -> None:
-        """How many rows each mechanism answered."""
+        """Check the number of rows that each mechanism answered."""
         asked = Counter(plan for plan in self.file.plan if plan)
         if all(plan in plans for plan in asked):
             found = Counter[str]()
@@ -2575,7 +2575,7 @@ class Checker:
 
     @cached_property
     def _stored(self) -> LedgerRows:
-        """What the ledger has: a database, or these rows as JSON, which has no keys."""
+        """The rows of the ledger: from a database, or from these rows as JSON, which has no keys."""
         assert self.ledger is not None
         if isinstance(self.ledger, dict) or self.ledger.name.endswith(".json"):
             stated = self.ledger if isinstance(self.ledger, dict) else read_json(self.ledger)
@@ -2601,7 +2601,7 @@ class Checker:
 
     @cached_property
     def kept(self) -> dict[str, KeptSession]:
-        """What the ledger keeps of everybody who was asked the query of the statement, by the keys of people."""
+        """The ledger's sessions of everybody who was asked the query of the statement, by the keys of people."""
         people, query = self.people, self.query
         texts = {
             key: stated
@@ -2612,7 +2612,7 @@ class Checker:
         return {key: KeptSession(*(known[text] for text in stated)) for key, stated in texts.items()}
 
     def kept_options(self) -> None:
-        """Which of several rows was answered, under which choices, and when people begin, as the ledger says."""
+        """Check the ledger's rule for several rows, its choices, and the first steps of people."""
         if self.ledger is None:
             return
         due = {"answer": self.stated("answer"), "epsilon": self.stated("epsilon")}
@@ -2644,7 +2644,7 @@ class Checker:
             self.report.require_none(odd, "ledger", figure, "steps begin at other times")
 
     def _steps_of_moments(self) -> None:
-        """Of a model without a time step the ledger keeps what each step stands for: the time of its row."""
+        """Check the time of each step in the ledger, for a model without a time step: that of its row."""
         file, odd, seen = self.file, [], 0
         moments_of = {self.person(user): moments for user, moments in self._stored.moments.items()}
         for user, rows in file.users.items():
@@ -2696,7 +2696,7 @@ class Checker:
             self.report.add("ok", "ledger", f"{more:,} answers of these people that this file does not show")
 
     def _names_of_ledger(self) -> None:
-        """That the ledger tells people apart as it is stated, each by one name and one account."""
+        """Check that the ledger tells people apart as it is stated, each by one name and one account."""
         stored = self._stored
         figure = f"it compares names by the rule {self.rule!r}"
         wrong = f"it compares names by the rule {str(stored.spelling)[:40]!r}, and {self.rule!r} is stated"
@@ -2715,7 +2715,7 @@ class Checker:
         self.report.require_none(odd, "ledger", figure, "called otherwise than in the file")
 
     def _charges(self, stated: list[Any]) -> None:
-        """What the ledger charged for an answer is what its plan costs."""
+        """Check that the ledger charged for each answer the cost of its plan."""
         plans, odd = self.plans or {}, []
         charged = {(plan or "", epsilon, cost) for *_, z, plan, epsilon, cost, _ in stated if z is not None}
         for name, epsilon, cost in sorted(charged):

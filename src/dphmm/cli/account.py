@@ -282,7 +282,7 @@ def _leakage_lines(document: Mapping[str, Any]) -> list[str]:
 
 
 def _coupling_words(found: Mapping[str, Any]) -> str:
-    """Whether the sum of epsilons is a bound for states too."""
+    """The sentence on the sum of epsilons: a bound for states too, or none."""
     if found["holds"]:
         return "the model couples along the policy, so the policy leakage is at most the sum of epsilons too"
     far = "states that no number of edges joins" if found["hops"] is None else f"states {found['hops']:.0f} edges apart"
@@ -290,7 +290,7 @@ def _coupling_words(found: Mapping[str, Any]) -> str:
 
 
 def _leakage_ending(with_policy: bool) -> list[str]:
-    """What the figures are."""
+    """The lines that explain the figures."""
     from dphmm.session.planned_losses import MEANING, PROOF
 
     return [f"{_TEMPORAL} ({_TEMPORAL_PROOF})", *([f"{MEANING} ({PROOF})", _COUPLING] if with_policy else [])]

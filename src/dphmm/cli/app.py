@@ -139,7 +139,7 @@ class App(click.Group):
             raise Interrupted(_what_stays(ctx.invoked_subcommand), stopped_by) from None
 
     def _typed(self, ctx: click.Context) -> dict[str, list[str]]:
-        """Of each value of the command line the options and arguments that it was given for."""
+        """The options and arguments of each value on the command line."""
         found: dict[str, list[str]] = {}
         command: click.Command | None = self
         words = ctx.meta.get(_TYPED, [])
@@ -170,7 +170,7 @@ class App(click.Group):
 
 
 def _hides_another(error: BaseException) -> bool:
-    """Whether an error was made of one that is none of ours, however often it was renamed since."""
+    """True if an error was made of one that is none of ours, however often it was renamed since."""
     context = error.__context__
     return context is not None and (not isinstance(context, DphmmError) or _hides_another(context))
 
@@ -208,7 +208,7 @@ def _code() -> int:
 
 
 def _what_stays(command: str | None) -> str:
-    """What an interrupt leaves of a command that has no words of its own for it."""
+    """The message of an interrupt, for a command that has no words of its own."""
     if command in _WRITES_NOTHING:
         return f"interrupted: dphmm {command} writes no file, so there is nothing to tidy up"
     ledger = "; what the ledger holds stays" if command in _KEEPS_A_LEDGER else ""
@@ -216,7 +216,7 @@ def _what_stays(command: str | None) -> str:
 
 
 def _silently() -> int:
-    """What is left to print goes nowhere, or Python would complain of it when it ends."""
+    """Drop the output that nobody reads, or Python would complain of it at its end; return the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,4 +1,4 @@
-"""What a command says and how it ends: messages and progress on standard error, exit codes, signals.
+"""The messages and the end of a command: progress on standard error, exit codes, signals.
 
 The library's messages are told in the words of the command line: --min-count for min_count.
 
@@ -187,7 +187,7 @@ def option_of(name: str) -> str:
 
 
 def _parts(error: InvalidInput) -> tuple[str, str]:
-    """What came and what was expected."""
+    """The received value and the expected one."""
     came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
     return came, expected
 
@@ -254,12 +254,12 @@ def _ask_for_the_lost(kind: type[BaseException]) -> None:
 
 
 def _would_be_lost() -> bool:
-    """Whether whoever is called now would drop an exception: LLVM, or compiled code that imports a module."""
+    """True if code that is called now would drop an exception: LLVM, or compiled code that imports a module."""
     return process.llvm_calls > 0 or _importing()
 
 
 def _importing() -> bool:
-    """Whether a module is being imported: Python holds a lock of each until it is there."""
+    """True if a module is being imported: Python holds a lock of each until it is there."""
     locks = [reference() for reference in list(_bootstrap._module_locks.values())]  # type: ignore[attr-defined]
     return any(lock is not None and lock.owner is not None for lock in locks)
 
@@ -280,7 +280,7 @@ Row = tuple[str, str]
 
 
 class Work(Protocol):
-    """How far a piece of work is: called with (done, total); ``stage`` names what runs, which begins at nothing."""
+    """The progress of a piece of work: called with (done, total); ``stage`` names a part, which begins at nothing."""
 
     def __call__(self, done: int, total: int) -> None: ...
 
@@ -302,7 +302,7 @@ class Lines:
         self.name, self.share = name, None
 
     def line(self, seconds: float) -> str:
-        """What is said after so many seconds."""
+        """The line of progress after so many seconds."""
         far = "" if self.share is None else f"{self.share} %"
         doing = self.name or ("" if far else "the last steps")
         return f"{self.label}: {', '.join(filter(None, (doing, far)))} after {seconds:.0f} s"
@@ -310,7 +310,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Console:
-    """What a command says beside its data; ``quiet`` leaves warnings and errors only."""
+    """The messages of a command beside its data; ``quiet`` leaves warnings and errors only."""
 
     quiet: bool = False
     _warned: set[str] = field(default_factory=set)
@@ -342,7 +342,7 @@ class Console:
 
     @property
     def can_ask(self) -> bool:
-        """Whether somebody sits there who can read a question and answer it."""
+        """True if standard input and standard error are terminals, at which somebody can answer a question."""
         # Python has no standard input where the file is closed.
         return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
@@ -385,7 +385,7 @@ def compilation_told() -> Iterator[None]:
 
 @contextmanager
 def _lines_of_progress(label: str) -> Iterator[Work]:
-    """How far the work is, one line every ten seconds: from a thread, because one call may take minutes."""
+    """Print the progress of work every ten seconds: from a thread, because one call may take minutes."""
 
     begun, ended, work = monotonic(), Event(), Lines(label)
 

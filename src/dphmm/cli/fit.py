@@ -263,7 +263,7 @@ def _noise(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _noise_words(space: StateSpace, noise: Mapping[str, Any], mask: str | None, step: int | None) -> str:
-    """What the noise will do to the counts, from public numbers alone: said before the data are read."""
+    """The effect of the noise on the counts, from public numbers alone: said before the data are read."""
     from dphmm.markov.estimate import lattice_neighbours
     from dphmm.markov.private import sensitivity
     from dphmm.markov.private.chain import end_of
@@ -286,7 +286,7 @@ def _noise_words(space: StateSpace, noise: Mapping[str, Any], mask: str | None, 
 
 
 def _mask(given: Mapping[str, Any], space: StateSpace) -> str | None:
-    """Which moves get noise: those to neighbouring cells, or all of them."""
+    """The mask of the moves that get noise: those to neighbouring cells, or None for all."""
     from dphmm.markov.private.chain import noisy_moves
 
     try:
@@ -491,7 +491,7 @@ _ONLY_CHAIN = (
 
 
 def known_states(given: Mapping[str, Any]) -> bool:
-    """Whether a hidden Markov model is fitted whose states are names in a column, beside the symbols."""
+    """True for the fit of a hidden Markov model whose states are names in a column, beside the symbols."""
     return given["states"] is None and given["symbols"] is not None and given["state_column"] is not None
 
 

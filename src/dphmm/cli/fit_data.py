@@ -1,4 +1,4 @@
-"""What all fits share: states, time steps and records as the options name them, and what is said of them.
+"""The common parts of all fits: states, time steps and records as the options name them, and messages about them.
 
 With --epsilon nothing without noise is said of the data.
 
@@ -73,7 +73,7 @@ FIELDS = {
 
 
 def people_row(model: str) -> Row:
-    """Where the people of a model are, and what for."""
+    """The row about the file of a model's people, and its purpose."""
     from dphmm.storage.models import people_path
 
     told = "keyed digests of user names, for you alone: by them dphmm release tells whether it releases these people"
@@ -81,7 +81,7 @@ def people_row(model: str) -> Row:
 
 
 def answers_words(model: MarkovModel) -> str:
-    """What the names are answered with; the ordinal answers of the first of them."""
+    """The answers to the names, in words; the first of them if they are ordinal."""
     from dphmm.mechanisms.table_program import MOST_ANSWERS
 
     space = model.space
@@ -145,7 +145,7 @@ def space_of(given: Mapping[str, Any], trajectories: Trajectories) -> StateSpace
 
 
 def is_table(answers: str | None) -> bool:
-    """Whether --answers names a table of numbers."""
+    """True if --answers names a table of numbers."""
     return answers is not None and answers not in ANSWERS_OF_NAMES
 
 
@@ -272,7 +272,7 @@ LEFT_OUT = (
 
 
 def left_out(sentence: str, output: str) -> str:
-    """What became of rows that were not counted: the same words whatever the rows are."""
+    """The sentence about rows that were not counted: the same words whatever the rows are."""
     return sentence.format(rejected_path(output).name)
 
 

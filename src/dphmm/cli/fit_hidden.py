@@ -254,7 +254,7 @@ def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, aside:
 
 
 def _of_known(labelled: Labelled) -> dict[str, Any]:
-    """What a provenance says of known states."""
+    """The entries for known states in a provenance."""
     return {"method": "counts of known states", "states": list(labelled.states[1].names)}
 
 

@@ -1,4 +1,4 @@
-"""What commands print of guarantees: of a learned model, its people, and the distance that a policy covers."""
+"""Printed guarantees: of a learned model, of its people, and of the distance that a policy covers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def model_warning(model: MarkovModel, whom: Whom, console: Console, *, release: bool = False) -> None:
-    """What a model fitted without privacy means: nothing wrong where it was fitted on other people.
+    """Print the consequences of a model fitted without privacy: nothing wrong if it was fitted on other people.
 
-    Before a ``release`` also what the privacy statement will say where nobody knows whom the model is of.
+    Before a ``release`` also the privacy statement's verdict if nobody knows the model's people.
     """
     from dphmm.statement.learning import learning_of
     from dphmm.statement.origin import DOUBTS, reasons
@@ -38,14 +38,14 @@ def model_warning(model: MarkovModel, whom: Whom, console: Console, *, release: 
 
 
 def guarantee_rows(learning: Learning, covered: bool = False) -> list[Row]:
-    """What a fit promises, whom of, and (``covered``) what it does not."""
+    """The promise of a fit and its people, and with ``covered`` the facts that it does not cover."""
     epsilon = f"{in_short(learning.epsilon)}, delta {in_short(learning.delta)}: {learning.sentence()}"
     rows = [("learning", f"epsilon {epsilon}"), ("counted", learning.sentence("record"))]
     return rows + [("not covered", sentence) for sentence in learning.said("not_covered") if covered]
 
 
 def published_rows(parts: Sequence[str], choices: Mapping[str, Any]) -> list[Row]:
-    """What a fit published of the data, and what was chosen for it."""
+    """The published parts of a fit, and the choices for it."""
     return [
         *(("published", words) for words in parts),
         *((name, str(value)) for name, value in choices.items() if value is not None),
@@ -61,7 +61,7 @@ def both_rows(learning: Learning | None) -> list[Row]:
 
 
 def together_row(learning: Learning, ledger: bool = False) -> Row:
-    """What a model and the releases of one person lose together."""
+    """The joint loss of a model and the releases of one person."""
     both = learning.together
     assert both is not None
     return "together", f"epsilon {in_short(both.epsilon)}, delta {in_short(both.delta)}: {learning.both(ledger=ledger)}"

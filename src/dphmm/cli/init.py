@@ -164,7 +164,7 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
 
 
 def first_of(source: Path) -> Text:
-    """Of a folder or an archive the first file of a standard layout by its ending, else the first text with a line."""
+    """The first file of a standard layout in a folder or an archive, by its ending, else the first text with a line."""
     if not is_many(source):
         return source
     endings = [end for ends in OF_MANY for end in ends]
@@ -283,7 +283,7 @@ def _person(
 
 
 def _moves(name: str) -> bool:
-    """Whether a name of a column is that of somebody or something that moves: user_id, vehicle.id, customerName."""
+    """True if a column is named after somebody or something that moves: user_id, vehicle.id, customerName."""
     words = [word for word in _words(name) if not _NAMING.fullmatch(word)]
     return bool(words) and all(map(_MOVING.fullmatch, words))
 

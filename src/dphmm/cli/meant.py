@@ -65,7 +65,7 @@ _ALIKE = 0.7
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """What does the work of a name that there is not, else the nearest of the known ones; "" where none is near.
+    """The substitute for a name that does not exist, else the nearest of the known ones; "" if none is near.
 
     Examples
     --------
@@ -78,6 +78,6 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def said(what: str, name: str, known: Sequence[str], before: str = "") -> str:
-    """That there is no such command, or option, and what was meant, if that can be told; ``before`` a known name."""
+    """The message about an unknown command or option, with the name meant, if found; ``before`` a known name."""
     near = meant(name, known)
     return f"no {what} {name}" + (f"; did you mean {before * (near in known)}{near}?" if near else "")

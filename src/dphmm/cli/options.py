@@ -83,7 +83,7 @@ def spelling_of(given: Mapping[str, Any]) -> str:
 
 
 def loaded_setting(path: str | None, space: StateSpace) -> dict[str, str]:
-    """What a policy's file says of plans, as `dphmm.storage.load_setting`; nothing without one."""
+    """The settings of plans in a policy's file, as `dphmm.storage.load_setting`; empty without one."""
     from dphmm.storage.policies import load_setting
 
     try:

@@ -288,9 +288,9 @@ def _tell_of_the_spent(record: Record, console: Console) -> None:
 
 
 def _query_number(pipeline: Pipeline, record: Record, spend_again: bool, *, made: bool) -> int:
-    """Which answer [query] asks for: the one that there is, with consent the next one where it asks something else.
+    """The number of the answer that [query] asks for: the present one; with consent the next one for a new question.
 
-    ``made``: whether the files of stages before it are those of this run. Raises InvalidInput without consent.
+    ``made``: True if the files of stages before it are those of this run. Raises InvalidInput without consent.
     """
     key, stored = record.id_of("query"), record.published("query")
     number = next(n for n in itertools.count(1) if pipeline.publication_id("query", n) == key)
@@ -367,7 +367,7 @@ class Pipeline:
 
     @property
     def folder(self) -> Path:
-        """What is the owner's of all questions."""
+        """The owner's folder, for all questions."""
         return self.place.owner
 
     def check(self) -> None:
@@ -419,7 +419,7 @@ class Pipeline:
         return [word.format(kind=table.get("kind", STAGES[name].kind)) for word in STAGES[name].words]
 
     def command(self, name: str, number: int) -> StageCommand:
-        """What a stage runs for a question. Raises InvalidInput for a file beside the pipeline that is missing."""
+        """The command of a stage for a question. Raises InvalidInput for a file beside the pipeline that is missing."""
         stage, table, place = STAGES[name], self.stages[name], self.of_question(number)
         words: list[str | Path] = list(self._words(name, table))
         inputs: list[Path] = []
@@ -510,12 +510,12 @@ class Pipeline:
         return own if number == 1 else f"{own}-{number}"
 
     def promise(self, number: int) -> dict[str, str]:
-        """What the plan and the release are told of a promise over sequences, by option."""
+        """The options of a promise over sequences, as the plan and the release get them."""
         told = [self.command(name, number).named for name in ("plan", "release") if name in self.stages]
         return _promised(told)
 
     def is_drawn(self, name: str) -> bool:
-        """Whether a stage of a question draws noise for what it says of people."""
+        """True if a stage of a question draws noise for its results about people."""
         private_fit = name == "fit" and "epsilon" in self.stages.get(name, {})
         return private_fit or (name in ("query", "release") and name in self.stages)
 
@@ -613,7 +613,7 @@ def _digest_of(path: Path, written: int, size: int) -> str:
 
 @dataclass(frozen=True)
 class StageCommand:
-    """What a stage runs for a question: its words, and as names the same words, what it reads and what it writes."""
+    """The command of a stage for a question: its words, the same with names of files, its inputs and outputs."""
 
     place: ReleaseFolder
     words: tuple[str, ...]
@@ -623,10 +623,10 @@ class StageCommand:
 
 
 class Record:
-    """What ran in a folder, by question and stage; the last question is the one that is answered.
+    """The record of a folder's runs, by question and stage; the last question is the one that is answered.
 
-    Of a stage: its words (by names of files), the SHA-256 of what it read and wrote, dphmm's version; of a release its
-    query, of a private fit its id in the ledger. It is for the owner alone: hashes of private files are in it.
+    For a stage: its words (by names of files), the SHA-256 of its inputs and outputs, dphmm's version; for a release
+    its query, for a private fit its id in the ledger. It is for the owner alone: hashes of private files are in it.
     """
 
     def __init__(self, pipeline: Pipeline, questions: list[dict[str, Any]]) -> None:
@@ -668,7 +668,7 @@ class Record:
 
     @property
     def number(self) -> int:
-        """Which question is answered, from 1."""
+        """The number of the question that is answered, from 1."""
         return len(self.questions)
 
     @property
@@ -689,7 +689,7 @@ class Record:
         return {key: stored[key] for key in ids if key in stored}
 
     def _stored(self, read: Callable[[Ledger], dict[str, Any]], stage: str, member: str) -> dict[str, Any]:
-        """What is read of the ledger; of one that cannot be read, as if whatever a stage was asked were in it."""
+        """The result of reading the ledger; for an unreadable one, as if every question of a stage were in it."""
         if not self.ledger.is_file():
             return {}
         try:
@@ -705,16 +705,16 @@ class Record:
 
     @property
     def begun(self) -> bool:
-        """Whether somebody has been asked this question."""
+        """True if somebody has been asked this question."""
         return self.kept("release").get("query") in self.queries
 
     @property
     def promise(self) -> dict[str, str]:
-        """What people were told of a promise, as `Pipeline.promise` has it."""
+        """The promise that people were told, as `Pipeline.promise` has it."""
         return _promised([known["words"] for name in ("plan", "release") if (known := self.kept(name))])
 
     def kept(self, name: str) -> Mapping[str, Any]:
-        """What is known of a stage of this question; nothing of one that was not asked."""
+        """The record of a stage of this question; empty if it was not asked."""
         return self._known(name).get(name) or {}
 
     def _known(self, name: str) -> dict[str, Any]:
@@ -722,9 +722,9 @@ class Record:
         return self.questions[0 if name == "query" else -1]
 
     def is_same(self, name: str, stage: StageCommand, *, read: Sequence[str], question: bool = False) -> bool:
-        """Whether a stage was asked with these words, and with these of the files that it reads.
+        """True if a stage was asked with these words, and with these of the files that it reads.
 
-        ``question``: whatever it was told to say of the answers, beside what it asks.
+        ``question``: words that ask nobody anything may differ.
         """
         before = self.kept(name)
         if not before:
@@ -735,13 +735,13 @@ class Record:
         return all(before["inputs"].get(each) == _digest(stage.inputs[each]) for each in read)
 
     def reads_alike(self, pipeline: Pipeline) -> bool:
-        """Whether the data are read by the options of this question: whose a row is, and when, follows from them."""
+        """True if the data are read by the options of this question: they decide the person and the time of a row."""
         before, stage = self.kept("data"), pipeline.command("data", self.number)
         words = [word for word in before.get("words", ()) if word not in before["inputs"]]
         return _named_rule(words) == _named_rule([word for word in stage.named if word not in stage.inputs])
 
     def is_done(self, name: str, stage: StageCommand) -> bool:
-        """Whether a stage has run, and what it wrote is there."""
+        """True if a stage has run, and its outputs are there."""
         if not self.is_same(name, stage, read=list(stage.inputs)):
             return False
         if name in _REMADE and self.kept(name)["dphmm"] != version("dphmm"):
@@ -749,7 +749,7 @@ class Record:
         return self.is_there(name, stage)
 
     def is_there(self, name: str, stage: StageCommand) -> bool:
-        """Whether what a stage wrote is there, as it was written."""
+        """True if the outputs of a stage are there, as they were written."""
         written: Mapping[str, str] = self.kept(name).get("outputs", {})
         return bool(written) and all(_digest(stage.outputs[file]) == sha for file, sha in written.items())
 
@@ -767,7 +767,7 @@ class Record:
         self._write()
 
     def forget(self, name: str, before: Mapping[str, Any]) -> None:
-        """Of a fit or a query that stored nothing, know what was known ``before``.
+        """Restore the record ``before`` of a fit or a query that stored nothing.
 
         A release stays: its answers may be in the ledger.
         """
@@ -798,7 +798,7 @@ class Record:
         self._write()
 
     def spent_again(self) -> list[tuple[str, str]]:
-        """What was spent on fits, and on queries, where there was more than one."""
+        """The sums spent on fits, and on queries, if there was more than one."""
         rows = []
         for name, called in (("fit", "private fits"), ("query", "queries")):
             if len(stored := self.published(name)) > 1:
@@ -825,7 +825,7 @@ _SPLIT_ONCE = (
 
 
 def _splits_anew(pipeline: Pipeline, record: Record, name: str) -> bool:
-    """Whether a stage would split people anew after a private fit of this question, or after somebody was released."""
+    """True if a stage would split people anew after a private fit of this question, or after somebody was released."""
     if "split" not in pipeline.stages or name not in ("data", "split"):
         return False
     data, split = (pipeline.command(one, record.number) for one in ("data", "split"))

@@ -171,7 +171,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 
 
 def _targets(given: Mapping[str, Any], space: StateSpace) -> Targets | None:
-    """What the options ask for; lengths in metres on a map, in answer units elsewhere."""
+    """The targets in the options; lengths in metres on a map, in answer units elsewhere."""
     from dphmm.choose.search import Targets
 
     read = length if space.on_map else exact_number

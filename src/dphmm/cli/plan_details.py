@@ -1,4 +1,4 @@
-"""What `dphmm plan --details` says: what a model's states are, and what a policy protects, at which error and cost."""
+"""The output of `dphmm plan --details`: a model's states, and a policy's protection, with error and cost."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _words(tried: Tried, unit: str) -> str:
 
 
 def _commands(path: str, best: Tried, given: Mapping[str, Any], choices: Mapping[str, str]) -> list[str]:
-    """What to type for a setting."""
+    """The commands to type for a setting."""
     model, policy, typed = shlex.quote(path), "policy.json", []
     if best.cell is not None:
         cell = f"{best.cell:g}m"

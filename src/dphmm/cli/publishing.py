@@ -220,12 +220,12 @@ def stored_fit(given: Mapping[str, Any], save: Callable[[Path], None], reason: s
 
 
 def kept_rows(kept: Kept | None, ledger: str | None) -> list[Row]:
-    """What became of a publication, for people: the same words whatever the data are."""
+    """The row about a stored publication, for people: the same words whatever the data are."""
     return [] if kept is None else [("ledger", f"{Path(str(ledger)).name}: {kept.sentence}")]
 
 
 def owner_rows(kept: Kept | None, ledger: str | None) -> list[Row]:
-    """Where the owner of private data finds whether they are those of a stored result."""
+    """The row about the file that tells the owner if the private data are those of a stored result."""
     from dphmm.storage.publications import DATA
 
     if kept is None:

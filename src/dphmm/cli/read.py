@@ -135,7 +135,7 @@ def read(**given: Any) -> int:
 
 
 def _asked(given: Mapping[str, Any]) -> str | None:
-    """What is asked for, by name; None for nothing in particular. Raises InvalidInput for two, and for a part alone."""
+    """The name of the request; None for nothing in particular. Raises InvalidInput for two, and for a part alone."""
     asked = [name for name in _ASKS if given[name]]
     if not asked and given["believe"] == _OF_ANSWERS:
         return "learn"
@@ -468,7 +468,7 @@ def _loss_words(one: Mapping[str, Any], bound: str) -> str:
 
 
 def _itself(given: Mapping[str, Any], console: Console) -> int:
-    """What may be concluded; a table by itself, without its folder, is read as far as that goes."""
+    """Print the conclusions that may be drawn; a table by itself, without its folder, is read as far as possible."""
     from dphmm.audit.reading import read as read_released
     from dphmm.storage.release_folder import MODEL
 

@@ -272,9 +272,9 @@ def read_rows(job: Job, given: Mapping[str, Any], watch: Watch | None = None) ->
 
 
 def work_ahead(rows: VisitTable) -> list[Row]:
-    """How much there is to do, where that takes long: from who has rows at which steps, which is public.
+    """The amount of work, if it takes long: from the people and the steps of rows, which are public.
 
-    Of people who are continued some of it is done already.
+    For people who are continued, some of it is done already.
     """
     first, last = rows.ends
     # In Python's integers, which do not overflow.
@@ -319,7 +319,7 @@ def _document(batch: Batch, published: Published, statement: ReleaseStatement, l
 
 
 def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Mapping[str, Any]) -> list[Row]:
-    """What else is to be known of the rows and totals, and where everything lies."""
+    """The other facts about the rows and totals, and the places of all files."""
     from dphmm.statement.sentences import plural, wrapped_row
 
     place = given["place"]

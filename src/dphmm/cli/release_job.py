@@ -1,4 +1,4 @@
-"""What a release is made from: the options of dphmm release, loaded and checked before anything is drawn; and a stream.
+"""The job of a release: the options of dphmm release, loaded and checked before anything is drawn; and a stream.
 
 `release_stream` serves dphmm release -: lines of standard input, each answered on standard output after it has been
 stored. The privacy statement of a stream is written when it ends, however it ends.
@@ -153,9 +153,9 @@ def fitted_on(job: Job, given: Mapping[str, Any], console: Console) -> People | 
 
 
 def people(job: Job, rows: VisitTable, sha256: str, given: Mapping[str, Any], console: Console) -> Whom:
-    """Whom the model was fitted on, from what the owner says, the user names and the file's hash.
+    """The people that the model was fitted on, by the owner's word, the user names and the file's hash.
 
-    InvalidInput, before anything is drawn, where the owner says others and the names or the hash say the same.
+    Raises InvalidInput, before anything is drawn, if the owner says others and the names or the hash say the same.
     """
     from dphmm.statement.origin import whom, whom_of
     from dphmm.storage.models import people_path
@@ -214,7 +214,7 @@ _BUDGET = "--path-epsilon E --per 1d, or a plan (dphmm plan)"
 
 
 def names_limit(given: Mapping[str, Any]) -> bool:
-    """Whether options name a promise, a plan, which has one, or a cap; `Batch.limits` tells whether it limits."""
+    """True if options name a promise, a plan, which has one, or a cap; `Batch.limits` tells if it limits."""
     return any(given[name] is not None for name in ("path_epsilon", "plan", "cap_epsilon", "cap_cost"))
 
 
@@ -247,13 +247,13 @@ def no_limit_refused(words: str) -> InvalidInput:
 
 
 def _all_limited(batch: Batch, users: Sequence[str], given: Mapping[str, Any]) -> bool:
-    """Whether the ledger keeps a limit of every one of some people."""
+    """True if there are people, and the ledger keeps a limit of each."""
     with kept_ledger(given["ledger"], given["spelling"]) as ledger:
         return ledger is not None and len(users) > 0 and all(batch.limits(ledger.caps(user)) for user in users)
 
 
 def _without_limit(setting: Setting, noun: str, console: Console) -> str:
-    """What a reader finds without a limit, in words."""
+    """The findings of a reader without a limit, in words."""
     from dphmm.choose.planning import without_limit
     from dphmm.statement.warnings import no_limit
 
@@ -415,7 +415,7 @@ class Names:
 
     @property
     def whom(self) -> Whom:
-        """Whom the model was fitted on, seen from the users met so far."""
+        """The people that the model was fitted on, seen from the users met so far."""
         from dphmm.statement.origin import whom, whom_of
 
         return whom_of(self._model.provenance, whom(self._declared, self._among))
@@ -564,7 +564,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
 
 
 def _answers(stream: Stream, asked: Iterable[Line], lines: _Lines) -> Iterator[Released]:
-    """What lines make due, and at the end of input the bin that is still open."""
+    """The answers that lines make due, and at the end of input those of the bin that is still open."""
     from dphmm.stream import BadLine
 
     for line in asked:
@@ -576,7 +576,7 @@ def _answers(stream: Stream, asked: Iterable[Line], lines: _Lines) -> Iterator[R
 
 
 def _waiting_rows(stream: Stream) -> list[Row]:
-    """Why nothing is printed yet, where lines wait for their bin to close."""
+    """The reason why nothing is printed yet, if lines wait for their bin to close."""
     if not stream.binned:
         return []
     bins = f"time bins of {stream.batch.setting.model.step} s"
@@ -585,7 +585,7 @@ def _waiting_rows(stream: Stream) -> list[Row]:
 
 
 def _counts(stream: Stream, rejected: Mapping[str, int]) -> dict[str, Any]:
-    """What only the data owner may know of this run."""
+    """The counts of this run that only the data owner may know."""
     return owner_counts(stream.released, stream.outside, stream.released, stream.drifted, rejected)
 
 
@@ -609,7 +609,7 @@ def _lines() -> Iterator[tuple[int, bytes]]:
 
 
 def _continues(stream: Stream) -> str:
-    """What an interrupted stream leaves unanswered, and how to go on."""
+    """The lines that an interrupted stream leaves unanswered, and the way to go on, in words."""
     if not stream.held:
         return "; the same command continues after them"
     waiting = f", and lines of {stream.held} subjects in the open time bin have no answer"

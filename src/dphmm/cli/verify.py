@@ -102,7 +102,7 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
 
 @dataclass(frozen=True)
 class _Steps:
-    """How many of the steps that were asked for the verdicts above are about; one plan can be that of many."""
+    """The number of asked steps that the verdicts above are about; one plan can be that of many."""
 
     asked: int
     plans: int
