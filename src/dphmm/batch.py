@@ -856,10 +856,10 @@ def release_many(
         ``state``; ``t`` (timestamps with a time zone) where the model has a time step; optional ``step``. Never
         changed. Frames of scikit-mobility, trackintel and movingpandas go through `dphmm.storage.convert_frame` first.
     model, policy, space, epsilon and the other choices : as `ReleaseSession`.
-    initials : {user: where the user is publicly known to begin}, a state or N probabilities, in place of the model's
+    initials : {user: the publicly known beginning}, a state or N probabilities, in place of the model's
         initial distribution. Places that were taken from the table break the promise.
-    step_choices : {number of a step: {"epsilon": ..., "policy": ..., "partners": ..., "protection": ...}}: what single
-        steps are released under instead, as for `ReleaseSession.release`. Public: steps that were chosen by looking at
+    step_choices : {number of a step: {"epsilon": ..., "policy": ..., "partners": ..., "protection": ...}}: the choices
+        for single steps instead, as for `ReleaseSession.release`. Public: steps that were chosen by looking at
         the table break the promise. ``varies`` are the names that may come, also in later runs; by default those that
         do. ``policies`` : others that steps of stored histories had.
     answer : the row that is answered if a user has several in one time bin or step: "last" in time, or "first". The
@@ -884,8 +884,8 @@ def release_many(
     -------
     A table of the same kind: user, t, step, z_0.. (of labels z) and for maps z_lat, z_lon, then epsilon, cost, plan.
     Rows by user and step; one row per user and step. Rows that were not asked have no plan:
-    ``released["user"][released["plan"].notna()].nunique()`` people have an answer. Where a schedule leaves people
-    without one, a UserWarning says of how many. `smooth` says where people were, given all their answers.
+    ``released["user"][released["plan"].notna()].nunique()`` people have an answer. If a schedule leaves people
+    without one, a UserWarning gives their number. `smooth` estimates people's states, given all their answers.
 
     Raises
     ------

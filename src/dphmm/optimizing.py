@@ -1,4 +1,4 @@
-"""A table made once for a model and a policy, and certified: what `dphmm.choose.optimize` and ``dphmm optimize`` do.
+"""A table made once for a model and a policy, and certified, for `dphmm.choose.optimize` and ``dphmm optimize``.
 
 Proof: docs/proofs/made-table.md.
 """
@@ -46,7 +46,7 @@ def optimize(
 ) -> MadeTable:
     """A table of least mean cost for a release about all states of a model, in certified whole numbers.
 
-    How often people are in each state is the model's occupancy (its initial distribution where it was fitted as one),
+    The weights of the states are the model's occupancy (its initial distribution if it was fitted as one),
     or alike for all states. It decides errors and no promise. The table keeps ε on the policy's edges and on the joins
     that the release adds; states that a release answers as others (``protection``) have no row of their own.
 

@@ -26,8 +26,8 @@ States: TypeAlias = NDArray[Any] | Sequence[int] | None
 class Predecessors(NamedTuple):
     """Compressed columns: column j has rows ``indices[indptr[j]:indptr[j + 1]]``, with ``data`` = M[i, j].
 
-    Index arrays are unsigned: compiled loops then need no test for negative wrap-around. ``share`` (N,): what a jump
-    adds to every entry of column j, stored or not; ``data`` has the weight 1 - λ then. (0,) where none is.
+    Index arrays are unsigned: compiled loops then need no test for negative wrap-around. ``share`` (N,): the part
+    that a jump adds to every entry of column j, stored or not; ``data`` has the weight 1 - λ then. (0,) where none is.
     """
 
     indptr: NDArray[Any]
@@ -61,7 +61,7 @@ class Bits(Protocol):
 
 
 class Chain(Protocol):
-    """A Markov chain as accounting sees it: where it starts, and the matrix of every move."""
+    """A Markov chain as accounting sees it: its start, and the matrix of every move."""
 
     initial: FloatArray
     #: "before": ``initial`` is of t = 0; "at": of t = 1.

@@ -1048,7 +1048,7 @@ def policy_digest(kind: str, parameters: dict[str, Any] | None) -> str:
 
 
 class Policy:
-    """A policy file: which states must not be told apart."""
+    """A policy file: the pairs of states that must not be told apart."""
 
     def __init__(self, path: Path) -> None:
         self.document = read_json(path)
@@ -1470,9 +1470,9 @@ _BY_FACTS = ("covered_distance", "beginnings", "model.because")
 
 
 class LedgerRows(NamedTuple):
-    """The rows of a ledger: how it compares names, its sessions, releases and accounts, and the key of each account.
+    """The rows of a ledger: its rule of names, its sessions, releases and accounts, and the key of each account.
 
-    ``moments``: of people whose steps are ranks of times, what each stands for, in microseconds since 1970 UTC.
+    ``moments``: for people whose steps are ranks of times, the time of each, in microseconds since 1970 UTC.
     """
 
     spelling: Any
@@ -1485,7 +1485,7 @@ class LedgerRows(NamedTuple):
 
 
 class Checker:
-    """All checks of one released file. ``facts``: what a program that has dphmm computed from model and policy."""
+    """All checks of one released file. ``facts``: those that a program with dphmm computed from model and policy."""
 
     def __init__(
         self,

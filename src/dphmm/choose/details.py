@@ -369,7 +369,7 @@ def release_preview(batch: Batch, rows: Trajectories | VisitTable) -> dict[str, 
 
     Parameters
     ----------
-    rows : who has rows at which steps.
+    rows : the people's rows, by step.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Choose from the public model alone when to ask: what a budget buys, before any of it is spent.
+"""Choose a schedule for a budget from the public model alone, before any of it is spent.
 
 For each of a few numbers of releases the errors of invented people are simulated, and the best is taken. Beside it
-stands what a reader of the file would still find: where somebody is who stays at one place, after one block (say a
+stands the remaining error of a reader of the file about somebody who stays at one place, after one block (say a
 day) and after seven. All figures are of a file that begins at step 1 with people as the model has them there, and of
 as many blocks as were simulated: of other hours, later blocks or longer files they can be larger or smaller. Nobody's
 data are looked at, so a choice made here costs nothing and discloses nothing. The errors are those of people who move
@@ -135,7 +135,7 @@ def plan(
 
     Parameters
     ----------
-    promise : what all releases of a sequence, of each block or of any window may lose together.
+    promise : the bound on the loss of all releases of a sequence, of each block or of any window together.
     schedule : "planned": fixed public steps, of least smoothed error. "staggered": as many public steps, moved by
         an offset of each person and block (`dphmm.accounting.Schedule`). "paced": steps chosen from what was published
         before, of least error online.
@@ -662,7 +662,7 @@ class World:
 
     @cached_property
     def without(self) -> float:
-        """The mean error of the best guess of each step: what the model alone tells of where somebody is.
+        """The mean error of the best guess of each step by the model alone.
 
         It depends on the model alone, however few people are invented: the mean is over the states as the model has
         people in them, and over places in each state's cell.
@@ -672,9 +672,9 @@ class World:
 
     @cached_property
     def _stayers(self) -> tuple[IntArray, FloatArray, IntArray]:
-        """States (n,) and places (n, d) of people who stay, and which beginning (n,) is theirs.
+        """States (n,) and places (n, d) of people who stay, and the numbers (n,) of their beginnings.
 
-        Of each law each state has its share of people. In an order that tells nothing: fewer of them are followed where
+        Each state has its share of people of each law. Their order tells nothing: fewer of them are followed if
         that takes long.
         """
         generator = np.random.default_rng(self.seed + 1)

@@ -43,7 +43,7 @@ class Remedy:
     """A cause in words, what to do about it, and the errors before and after.
 
     Errors are root mean squares in answer units, of labels shares that are wrong; None where a release is refused.
-    ``not_advised``: why it is told as no advice (`dphmm.statement.advice`).
+    ``not_advised``: the reasons against advising it (`dphmm.statement.advice`).
     """
 
     cause: str
@@ -68,7 +68,7 @@ def remedies(
 ) -> list[Remedy]:
     """The causes that hold at the first step, each with what was tried; advice first, the most helpful first.
 
-    ``plan``: that of the first step; None where it is refused. Of a public constant there is nothing to mend.
+    ``plan``: that of the first step; None if it is refused. A public constant has nothing to mend.
     """
     if plan is not None and plan.constant:
         return []
@@ -150,7 +150,7 @@ def _holes(case: _Case) -> Iterator[Remedy]:
 
 
 def _numbers_for_names(case: _Case) -> Iterator[Remedy]:
-    """States are names, and are answered as numbers: what lies between two of them means nothing."""
+    """States are names, and are answered as numbers: a number between two of them means nothing."""
     space, names = case.space, case.space.given_names
     if space.has_labels or space.on_map or space.dimension != 1 or names is None or len(space.merges):
         return

@@ -47,10 +47,10 @@ _MEMBERS = {
 class Candidate:
     """A schedule that was tried: its mean errors, in metres on maps and in answer units elsewhere.
 
-    ``releases`` of ``epsilon`` in each sequence, block or window (at most, where paced); ``asked``: how many there are
+    ``releases`` of ``epsilon`` in each sequence, block or window (at most, if paced); ``asked``: their number
     on average. ``online``: the error of the estimates given the answers so far; ``smoothed``: given all of them.
-    ``deviation``: the standard error of the latter, by which people were invented and by the noise. ``people``: how
-    many were followed; of a large map no more than it takes to see that another schedule is better.
+    ``deviation``: the standard error of the latter, over simulated people and noise. ``people``: the
+    number followed; of a large map no more than it takes to see that another schedule is better.
     """
 
     epsilon: Fraction
@@ -90,13 +90,13 @@ class Stays:
 
 @dataclass(frozen=True)
 class SchedulePlan:
-    """A schedule that was chosen from a public model, and what it was chosen from. All of it is public.
+    """A schedule that was chosen from a public model, and its alternatives. All of it is public.
 
-    schedule : when to ask, and how strongly.
-    ladder : what was tried, by the number of releases.
+    schedule : the steps to ask, and their epsilon.
+    ladder : the schedules that were tried, by the number of releases.
     without : the mean error of the best estimate without any answer, as the errors of the ladder.
-    stays : what a reader can still find.
-    options : what the plans of the releases were made with (`dphmm.session.Options.written`).
+    stays : the errors of a reader about people who stay.
+    options : the options of the releases' plans (`dphmm.session.Options.written`).
     digests : of "model", "policy" and "space".
     others : the plans of other totals, which were found in the same world.
 
@@ -150,7 +150,7 @@ class SchedulePlan:
     def online_error(self) -> float:
         """The expected error as it is released: of the estimates given the answers so far. Paced ones have the least.
 
-        It is what a paced schedule is chosen by: whether somebody is asked is decided by the same belief.
+        A paced schedule is chosen by it: the same belief decides if somebody is asked.
         """
         return self.chosen.online
 

@@ -153,8 +153,8 @@ class Targets:
 class Tried:
     """A setting that was tried: so many ``releases`` of ``epsilon`` for a ``total``, by a policy on some cells.
 
-    ``error``, ``at_most``: the mean error of a reader, and the upper end of its 95 % interval. ``stay``: how far off
-    somebody is found who stays for seven blocks or windows; None where that is not computed. ``not_advised``: the
+    ``error``, ``at_most``: the mean error of a reader, and the upper end of its 95 % interval. ``stay``: the mean
+    error about somebody who stays for seven blocks or windows; None if it is not computed. ``not_advised``: the
     reasons for which it is never recommended.
     """
 
@@ -287,8 +287,8 @@ def _best(world: World, setting: Candidate, total: Fraction, targets: Targets) -
 def _coarser(model: MarkovModel, space: Grid, times: int) -> MarkovModel:
     """The model on cells ``times`` as wide.
 
-    States are put together weighted by how often people are in them. What a chain tells of larger cells is no chain, so
-    this model is an approximation of it: for looking at errors, and for nothing that is published.
+    States are put together weighted by their occupancy. A chain seen in larger cells is no chain, so this model is
+    an approximation of it: for looking at errors, and for nothing that is published.
     """
     from scipy import sparse
 

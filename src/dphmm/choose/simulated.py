@@ -69,8 +69,8 @@ class Moves:
     Slots that go by a clock are those of who begins on a Monday, unless the model is counted from an origin. That holds
     for all that is simulated here.
 
-    ``often``: several steps at once are a sum over how often somebody moves in them, where people mostly stay. Who
-    moves more often than all but one in 1,000 is left out of it.
+    ``often``: several steps at once are a sum over the number of moves in them, if people mostly stay. The one in
+    1,000 who moves most often is left out of it.
     """
 
     def __init__(self, model: MarkovModel, often: bool = False) -> None:
@@ -172,11 +172,11 @@ def walks(
 ) -> IntArray:
     """States (people, steps) at t = 1, 2, ... of independent walks, begun as the model says, or as ``start`` does.
 
-    Of a model with secrets the secrets of its walks. ``ahead`` is about its latent states, ``first`` about secrets.
+    For a model with secrets: the secrets of its walks. ``ahead`` is about its latent states, ``first`` about secrets.
 
-    ``ahead`` (N,) of a step, 0 being the one before the first: how likely each state makes what is known from that step
-    on. The walks are then those of people of whom it is known, if it is there of every step up to the last known.
-    ``first`` (people,): where they begin, where that is not drawn.
+    ``ahead`` (N,) of a step, 0 being the one before the first: the likelihood, by state, of the facts known from it on.
+    The walks are then those of people of whom it is known, if it is there of every step up to the last known.
+    ``first`` (people,): their first states, if not drawn.
     """
     known, model = {} if ahead is None else ahead, model.counted_from()
     # Sums of all rows take longer than the moves of some people: they are the same at every step of such a model.
@@ -276,7 +276,7 @@ def _parts_in_box(grid: Grid) -> tuple[FloatArray, FloatArray]:
 def middles(space: StateSpace) -> FloatArray:
     """The middle (N, d) of each state, in answer units: of a cell of a grid that of its part in the box of the grid.
 
-    Of a zone the place of least mean distance, which may be in none: of a ring it is inside.
+    For a zone: the place of least mean distance, which may be in none: for a ring it is inside.
     """
     own = space.unmerged
     if isinstance(own, Zones):
@@ -372,9 +372,9 @@ class Guesses:
         return np.asarray(np.sqrt(squares.mean(axis=1) / 2))
 
     def of(self, beliefs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The guesses (n, d) of beliefs (N, n) of any sums, and how far off the middles are, as on a plane (n,).
+        """The guesses (n, d) of beliefs (N, n) of any sums, and their mean distances (n,) from middles, as on a plane.
 
-        ``points`` (N, d) are the middles of the states. Of labels how likely the guess is wrong.
+        ``points`` (N, d) are the middles of the states. For labels: the probability that the guess is wrong.
         """
         if self._space.has_labels:
             likeliest = beliefs.argmax(axis=0)
@@ -461,7 +461,7 @@ class AnswerLikelihoods(NamedTuple):
 class Errors(NamedTuple):
     """Mean distances of a reader's guesses from people's places, over all people and steps, in answer units.
 
-    Guesses are those of `Guesses`. Of labels the shares that are wrong.
+    Guesses are those of `Guesses`. For labels: the error rates.
 
     ``online``: of the guess of each step given the answers up to it. ``smoothed``: given all answers; NaN where
     it was not asked for. ``asked``: steps asked for each person. ``deviation``: the standard error of the last of these
@@ -649,7 +649,7 @@ class SimulatedReleases:
     def spread(self, beliefs: FloatArray) -> FloatArray:
         """Root of the mean squared distance (n,) of each belief (N, n) from its mean, in answer units.
 
-        Of labels the probability that the likeliest one is wrong.
+        For labels: the probability that the likeliest one is wrong.
         """
         if self.setting.space.has_labels:
             return np.asarray(np.maximum(0.0, 1.0 - beliefs.max(axis=0)))

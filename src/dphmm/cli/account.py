@@ -1,4 +1,4 @@
-"""dphmm account: what a ledger says has been spent, what its releases leak, and what learning a model cost."""
+"""dphmm account: the spending in a ledger, the leakage of its releases, and the cost of learning a model."""
 
 from __future__ import annotations
 

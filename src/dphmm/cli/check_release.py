@@ -1,4 +1,4 @@
-"""dphmm check-release: whether a finished release is what its statement, its ledger and public data say it is."""
+"""dphmm check-release: check a finished release against its statement, its ledger and public data."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The library's messages are told in the words of the command line: --min-count for min_count.
 
-Ctrl-C and SIGTERM, answered alike: what is open is closed, what was committed stays.
+Ctrl-C and SIGTERM, answered alike: open files are closed, commits stay.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def options_called(called: Callable[[str], str]) -> Iterator[None]:
 
 
 def on_the_command_line(error: DphmmError) -> str:
-    """The message of an error with options where the library has arguments. What the user gave stays as it is."""
+    """The message of an error with options where the library has arguments. The user's own words stay as they are."""
     if not isinstance(error, InvalidInput):
         return reworded(str(error))
     came, expected = _parts(error)

@@ -295,7 +295,7 @@ def records_of(
     With them the rows, by number and reason, that could not be read: for the data owner alone.
 
     Rows are read, left out, cut and numbered by themselves or within one owner: nothing here looks across owners, and
-    no row raises. No row at all is data too. ``read``: what the rows are read from.
+    no row raises. No row at all is data too. ``read``: the source of the rows.
     """
     from dphmm.markov.trajectories import records_of as records_in
 

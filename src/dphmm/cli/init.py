@@ -36,11 +36,11 @@ from dphmm.storage.trajectories import looks_like_times
 
 
 class Known(NamedTuple):
-    """A standard layout: what it is called, the importer, the columns that tell it in any case, and how it is read.
+    """A standard layout: its name, the importer, the columns that tell it in any case, and the options to read it.
 
     ``columns``: of csv those of user, time and state, in this order. ``person``: the line that asks for the person,
-    where the layout does not say it. ``zone``: whether times may lack their zone. ``on_map``: whether its states are
-    places. ``timed``: whether its rows have times. ``noun``: what one is called whom its rows are about, if no person.
+    if the layout does not say it. ``zone``: True if times may lack their zone. ``on_map``: True if its states are
+    places. ``timed``: True if its rows have times. ``noun``: the noun for a subject of its rows, if no person.
     """
 
     called: str
@@ -270,7 +270,7 @@ def _person(
 ) -> list[str]:
     """The line that names the column of the person, or asks for it with the columns that could be it.
 
-    ``otherwise``: what can be answered in place of a column. ``default``: the column that the importer reads unnamed.
+    ``otherwise``: the other possible answers than a column. ``default``: the column that the importer reads unnamed.
     ``never_alone``: columns that are asked for, whatever their names.
     """
     moving = [name for name in columns if _moves(name) and name not in never_alone]

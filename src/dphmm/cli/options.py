@@ -105,8 +105,8 @@ def loaded_model(path: str) -> tuple[MarkovModel, StateSpace]:
 def loaded_policy(path: str, model: MarkovModel, option: str = "--policy") -> tuple[PolicyGraph, StateSpace]:
     """A policy file for a model and the space that it is about, in which lonely states may be merged.
 
-    InvalidInput for a policy that was made for another model, and for an archive, such as a model. ``option``: what
-    names the file.
+    InvalidInput for a policy that was made for another model, and for an archive, such as a model. ``option``: the
+    option that names the file.
     """
     from dphmm.storage.policies import load_policy, load_policy_space
 

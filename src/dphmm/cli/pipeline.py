@@ -1,13 +1,13 @@
 """dphmm run: every command from a data file to a report, as one file says. dphmm init writes one to begin with.
 
-A pipeline is a TOML file with a table for each stage. The members of a table are options of its command, by name; what
-one stage reads of another is filled in. A stage runs again when its options or its inputs changed, and is passed over
-otherwise. What noise was drawn for is never drawn again by itself: people are split once for a folder; a private fit
+A pipeline is a TOML file with a table for each stage. The members of a table are options of its command, by name; the
+inputs from other stages are filled in. A stage runs again when its options or its inputs changed, and is passed over
+otherwise. Noise is never drawn again by itself: people are split once for a folder; a private fit
 is a publication of the ledger that its release has, which gives the model again whatever the rows are then, and so is
 the answer of [query]; a fit, a query or a release that changed in anything but its rows is a new question about the
 same people. It is asked with --spend-again only, in a folder of its own beside what was published, with the same
 ledger. So is a split of other rows after a private fit, as long as nobody was released: the ledger keeps that fit, for
-everybody, and a second one adds. What is private and no release runs first, whatever a check of the rows finds.
+everybody, and a second one adds. Private stages that are no release run first, whatever a check of the rows finds.
 """
 
 from __future__ import annotations
@@ -481,7 +481,8 @@ class Pipeline:
     def members(self, name: str) -> Callable[[str], str]:
         """Say in a sentence of a stage which member of the file an option is: [data] state-column for --state-column.
 
-        Of several tables it is that of the stage, else the one that has the member. What a pipeline fills in stays.
+        Of several tables it is that of the stage, else the one that has the member.
+        Options that the pipeline fills in stay.
         """
 
         def member(found: re.Match[str]) -> str:

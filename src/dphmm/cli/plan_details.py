@@ -70,7 +70,7 @@ _LABELS = {
 
 
 def lines(document: Mapping[str, Any], space: StateSpace, limited: bool = False) -> list[str]:
-    """The facts for people, but for warnings. ``limited``: whether a total is planned for."""
+    """The facts for people, but for warnings. ``limited``: True if a total is planned for."""
     from dphmm.choose.details import remedy_line
 
     written: list[str] = []

@@ -1,4 +1,4 @@
-"""dphmm policy: which states must not be told apart."""
+"""dphmm policy: the pairs of states that must not be told apart."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """--ledger of fit and query: the account that a publication is stored and counted in before it is shown.
 
-And --dry-run of both: what it would be worth and cost.
+And --dry-run of both: its worth and its cost.
 """
 
 from __future__ import annotations

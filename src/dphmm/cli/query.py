@@ -1,6 +1,6 @@
 """dphmm query: the questions that dphmm.dependent has registered, their options, and the files of an answer.
 
-What is printed, and the exit code, depend on the options and on the noisy answer, and on no row of DATA.
+The output and the exit code depend on the options and on the noisy answer, and on no row of DATA.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def query() -> None:
 
 
 def _command(kind: type[Question]) -> click.Command:
-    """The command of a question: what all have in common, and its own options."""
+    """The command of a question: the common options, and its own."""
 
     def asked(**given: Any) -> int:
         return _answer(kind, given)
@@ -148,7 +148,7 @@ def _answer(kind: type[Question], given: Mapping[str, Any]) -> int:
 
 
 def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], console: Console) -> dict[str, Any]:
-    """Write the table, its statement and the owner's list; what --json prints of them."""
+    """Write the table and its statement; return the document for --json."""
     import pyarrow as pa
 
     from dphmm.cli.guarantees import model_warning

@@ -1,4 +1,4 @@
-"""dphmm read: what a reader makes of a release in its folder, from public data alone."""
+"""dphmm read: a reader's conclusions from a release in its folder, from public data alone."""
 
 from __future__ import annotations
 

@@ -219,9 +219,9 @@ def names_limit(given: Mapping[str, Any]) -> bool:
 
 
 def agree_to_no_limit(batch: Batch, given: Mapping[str, Any], console: Console, users: Sequence[str] = ()) -> None:
-    """Go on without a limit only if the owner agrees, who is told before all else what a reader then finds.
+    """Go on without a limit only if the owner agrees, who first gets the findings of a reader without one.
 
-    That follows from the setting, which is public, and from no row. ``users``: nobody is asked where the ledger keeps a
+    That follows from the setting, which is public, and from no row. ``users``: nobody is asked if the ledger keeps a
     cap or a promise of every one of them. The owner agrees by --yes, or on a terminal, unless standard input has the
     lines of a stream; a dry run needs no agreement. Raises InvalidInput without it: nothing was drawn or written.
     """
@@ -241,7 +241,7 @@ def agree_to_no_limit(batch: Batch, given: Mapping[str, Any], console: Console, 
 
 
 def no_limit_refused(words: str) -> InvalidInput:
-    """The error where nobody agreed to go on without a limit; ``words``: what a reader finds, if it is not said yet."""
+    """The error if nobody agreed to go on without a limit; ``words``: a reader's findings, if not said yet."""
     expected = f"{_BUDGET}; or --yes, which goes on without a limit"
     return InvalidInput("--epsilon", "no limit with it", f"{expected}. {words}" if words else expected)
 
@@ -348,8 +348,8 @@ def asked_schedule(
 ) -> tuple[dict[str, Any], SchedulePlan | None]:
     """The schedule of a release with the choices that it was planned with, and the plan it was chosen by.
 
-    Nothing where every step is asked, and where it is still to be planned. Of people who are continued the schedule
-    is the one that the ledger's histories have, and what it was chosen from is not known.
+    Nothing if every step is asked, or if it is still to be planned. For people who are continued the schedule
+    is the one that the ledger's histories have, and its alternatives are not known.
 
     Raises InvalidInput for options other than the plan was made with.
     """
@@ -436,7 +436,7 @@ class Names:
 def stated(batch: Batch, given: Mapping[str, Any], names: Names) -> Iterator[Callable[[Released, str], None]]:
     """A function to call with every release and the line it was answered by; writes the statement at the end.
 
-    The end may be an interrupt or an error: what was answered before was published.
+    The end may be an interrupt or an error: earlier answers were published.
     """
     if given["table"] is None:
         yield lambda released, line: None

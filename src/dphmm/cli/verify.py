@@ -1,4 +1,4 @@
-"""dphmm verify: whether plans or samples keep their promise, in exact numbers and as a black box."""
+"""dphmm verify: check the promise of plans or samples, in exact numbers and as a black box."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Learn how people move from released answers: expectation maximisation over the likelihoods of the plans.
 
 First the public matrix is tilted by few factors, then matrices are learned around the tilted one. Iterations and family
-are those under which the answers of people who were left out are likeliest. Where that is no better than the public
+are those under which the answers of people who were left out are likeliest. If that is no better than the public
 model by a standard error over people, the public model comes back. All of it is computed from what was published: no
 true state is read, and plans stay those of the public model.
 

@@ -80,7 +80,7 @@ class Belief:
     def initial(cls, model: MarkovModel) -> Belief:
         """The model's initial distribution: of t = 0 if the model starts "before", of t = 1 if "at".
 
-        Of a model with secrets a `SecretBelief`.
+        For a model with secrets a `SecretBelief`.
         """
         support = model.support_at_start
         latent = cls(_logs_of(model.initial, support), support)
@@ -206,7 +206,7 @@ class Belief:
 
 
 class SecretBelief(Belief):
-    """A belief about secrets (S,): what one about the latent states of a model says of them. Immutable.
+    """A belief about secrets (S,), by one about the latent states of a model. Immutable.
 
     Answers tell of secrets, so they weigh all latent states of a secret alike; moves are those of latent states. The
     probability of a secret is the sum over its latent states in their order. Sums are made when they are first read.
@@ -336,7 +336,7 @@ class Observations(Protocol):
 class Table:
     """Observations of a few kinds: a row (V, N) for each, and which of them (T,) was observed, -1 for none.
 
-    ``logged`` (V,): which rows are logs.
+    ``logged`` (V,): True for the rows that are logs.
     """
 
     values: FloatArray
@@ -381,7 +381,7 @@ def likeliest_path(
 ) -> IntArray:
     """The states (T,) at the observations on a path that is likeliest among all (Viterbi).
 
-    Of paths of equal log-probability, as floats add it up, one with low state numbers is taken.
+    Among paths of equal log-probability, as floats add it up, one with low state numbers is taken.
     ``prior``, ``block`` and ``t`` as in `smooth`; raises as it does.
     """
     if model.time_homogeneous:

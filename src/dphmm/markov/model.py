@@ -196,7 +196,7 @@ def _of_grid(grid: Grid, reach: Fraction, stay: float) -> tuple[Any, int]:
 
 
 def _walled(grid: Grid, dx: IntArray, dy: IntArray, chance: FloatArray, stay: float) -> Any:
-    """The matrix of one law of moves (m,) from every cell: what would leave the box is not made, axis by axis."""
+    """The matrix of one law of moves (m,) from every cell: a move out of the box is not made, axis by axis."""
     from scipy import sparse
 
     column, row = grid.lattice.T
@@ -393,9 +393,9 @@ class MarkovModel:
         Parameters
         ----------
         sequences : arrays of state numbers, one a trip; or one array (U, T), -1 for none.
-        n_states : how many states there are; public.
+        n_states : the number of states; public.
         epsilon : the privacy loss of the whole fit.
-        max_length : how many steps of a person count; public.
+        max_length : the number of steps of a person that count; public.
         options : as in :func:`dphmm.markov.private.fit_chain`, such as ``owners``, whose trips are whose.
 
         Raises InvalidInput as that function does.
@@ -431,7 +431,7 @@ class MarkovModel:
         ----------
         base : a model of the places, whose moves are the pairs that may occur: from geometry, or fitted.
         sequences : arrays of state numbers of the base, to count from; None for a chain that moves as the base does.
-        weight : how many moves the base's row is worth beside what was counted; 5. Not with epsilon.
+        weight : the number of moves that the base's row is worth beside the counts; 5. Not with epsilon.
         epsilon, max_length, options : for a fit with differential privacy, as in
             :func:`dphmm.markov.private.fit_second_order`.
 
@@ -565,7 +565,7 @@ class MarkovModel:
     def beginning(self, initial: Any, field: str = "initial") -> MarkovModel:
         """The same model of somebody who is known to begin elsewhere: at a state, or with probabilities (N,).
 
-        Of a model with secrets the number is that of a secret: the latent states of it are then as likely as the model
+        For a model with secrets the number is that of a secret: the latent states of it are then as likely as the model
         has them at the start, all alike where it has none there. Probabilities are those of latent states.
 
         What is known is public, as all of a model is; ``start`` says whether it is of the first step or the one before.

@@ -130,7 +130,7 @@ class Slots:
         return slots
 
     def describe(self) -> dict[str, Any]:
-        """The rule but for the zone's changes: what `described` reads; for JSON."""
+        """The rule but for the zone's changes, as `described` reads it; for JSON."""
         return {"period": self.period, "begins": list(self.begins), "zone": self.zone}
 
     @property

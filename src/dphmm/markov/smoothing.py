@@ -1,4 +1,4 @@
-"""Posteriors of many people side by side: what all observations of each say of every step.
+"""Posteriors of many people side by side: of every step, given all observations of the person.
 
 People of one model are smoothed together, in floats (`dphmm._kernels.smoothing`). A certificate says for each of them
 that floats held everything that counts; those for whom it does not are smoothed in logs, one by one.
@@ -56,7 +56,7 @@ class Posteriors(NamedTuple):
 
     ``mean`` (T, d): of points; ``state``: the likeliest one, of ties within 1e-12 the lowest; ``probability``: its own.
     ``log_likelihood``: of all observations together, up to factors of their rows. Empty unless they were asked for,
-    ``marginals`` (T, N), and ``entered`` (N,): how often each state is expected to have been entered by a jump in the
+    ``marginals`` (T, N), and ``entered`` (N,): the expected number of entries into each state by a jump in the
     last move before an observation.
     """
 

@@ -1,4 +1,4 @@
-"""Distributions and row-stochastic matrices: what is accepted, and the canonical form it is kept in; parts of models.
+"""Distributions and row-stochastic matrices: their checks and canonical form; parts of models.
 
 Accepted: float64, float32 or integers; finite, nowhere negative, each row summing to 1. A value that is a
 little negative, or a sum that is a little off, is a fault of whatever computed it: it is refused or corrected

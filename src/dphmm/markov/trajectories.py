@@ -44,18 +44,18 @@ def fit(
     smoothing_support : the pairs to smooth instead of all: "neighbours" on a grid, or a mask (N, N). Required
         above 3,000 states.
     initial : "first" by default where there is no ``step``, else "occupancy".
-        "first": how often each begins a sequence. Without a step it is of t = 1, the first release: the model's start
+        "first": the frequency of each at a start. Without a step it is of t = 1, the first release: the model's start
         is "at". With one it is of t = 0: releases are expected to begin one step after where these sequences begin.
-        "occupancy": how often each state occurs at all, taken as of t = 0: the model's start is "before". Every visited
+        "occupancy": the frequency of each state, taken as of t = 0: the model's start is "before". Every visited
         state is possible then, and one only ever seen at the start of sequences is not possible at t = 1.
         "uniform": every state alike at t = 0, visited or not.
     min_count : transitions seen fewer times are dropped, before smoothing.
-    n_users, source, source_sha256 : how many people the sequences are of, and which file they came from.
+    n_users, source, source_sha256 : the number of people of the sequences, and the file they came from.
         Kept in the provenance; who the people are is not, hashed or otherwise: `dphmm.storage.models.save_people`
         writes that beside a saved model, for its owner alone.
     unseen : the share of people's moves that a model of all others would call impossible, recorded likewise.
     slots, first_steps, owners : a matrix for each of the `Slots`. Where slots go by a clock, ``first_steps`` (k,) are
-        the time bins since 1970 that sequences begin in. ``owners`` (k,) says whose each sequence is, where people are
+        the time bins since 1970 that sequences begin in. ``owners`` (k,) are the owners of sequences, if people are
         left out to choose how much slots differ; else each sequence is somebody's.
 
     A state that no kept transition leaves, and no smoothing, gets a self-loop and is named in the report.
@@ -93,7 +93,7 @@ class FitSummary:
         return outside / (self.rows - self.dropped.total + outside)
 
     def lines(self) -> tuple[str, ...]:
-        """The summary in sentences; what did not happen is not mentioned."""
+        """The summary in sentences, without the figures that are 0."""
         said = [f"{many(self.rows, 'row')} of {many(self.users, 'user')}"]
         said.append(_visited(self.n_visited, self.n_cells, self.all_cells))
         for reason, rows in self.dropped.items():
@@ -231,7 +231,7 @@ def state_sequences(
 ) -> tuple[Trajectories, Sequences, Counts]:
     """The rows that are kept, the sequences of states they make, and the rows left out by reason.
 
-    Options as in `fit_trajectories`. What becomes of a person's rows depends on that person's rows alone. No row at all
+    Options as in `fit_trajectories`. The use of a person's rows depends on that person's rows alone. No row at all
     makes no sequence.
     """
     kept, dropped = trajectories, Counts()

@@ -79,10 +79,10 @@ class Density:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The densities of all periods of a release, and what they speak of.
+    """The densities of all periods of a release, and their scope.
 
-    ``public``: whether which rows were asked is public; then persons count alike, else answers do. ``people``: how many
-    have an answer in any period. ``space``: the states of its densities. A population of one
+    ``public``: True if the choice of asked rows is public; then persons count alike, else answers do. ``people``: the
+    number with an answer in any period. ``space``: the states of its densities. A population of one
     period has its fields: ``population.q``, ``flows``, ``regions``, ``region_flows``, ``n`` and ``iterations``.
     """
 
@@ -191,7 +191,7 @@ def population(
     -------
     A `Population`. Every share is that among the persons with answers, who count alike; under a paced schedule among
     the steps that were asked. Each interval holds its share with a probability of at least 0.9, however few people
-    there are; under a paced schedule, and where plans hang on earlier answers, ``notes`` say what it is. Where a state
+    there are; under a paced schedule, and where plans hang on earlier answers, ``notes`` say what it is. If a state
     is called `END`, shares of regions without it are among what has not ended, and that of END among all.
 
     Raises
@@ -299,7 +299,7 @@ def _notes(answers: Answers, found: Sequence[Density], flows: bool, setting: Set
 def public_starts(model: MarkovModel) -> list[FloatArray]:
     """Densities (N,) to start from: an even one, and the occupancy of the model where its initial distribution is one.
 
-    Of an occupancy a hundredth is even, so that people may be where the model has none.
+    A hundredth of an occupancy is even, so that people may be where the model has none.
     """
     even, weights = np.full(model.n_secrets, 1.0 / model.n_secrets), model.occupancy_weights
     return [even] if weights is None else [even, 0.01 * even + 0.99 * weights / weights.sum()]

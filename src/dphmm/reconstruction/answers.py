@@ -1,4 +1,4 @@
-"""The answers of a released table with the laws that they were drawn under: what every estimate of a population reads.
+"""The answers of a released table with the laws that they were drawn under, for every estimate of a population.
 
 Plans are made again from public data and compared with the published hashes, as for smoothing. Plans under which every
 state has the same law are one law here, whatever else tells them apart.
@@ -233,8 +233,8 @@ class Answers:
     """The answers (n,) that were asked, person after person and step after step.
 
     ``plans`` has a plan of each law, and ``law`` (n,) says under which an answer was drawn. ``z`` (n, d) are lattice
-    answers, ``row`` (n,) the rows of the table, ``person`` (n,) numbers into ``people``. ``public``: whether which rows
-    were asked hangs on no answer, so that every person may count alike; with ``by_rows`` every row does.
+    answers, ``row`` (n,) the rows of the table, ``person`` (n,) numbers into ``people``. ``public``: True if the choice
+    of asked rows depends on no answer, so that every person may count alike; with ``by_rows`` every row does.
     """
 
     plans: list[Plan]

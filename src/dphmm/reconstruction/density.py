@@ -87,8 +87,8 @@ class Likelihoods:
 def improved(q: FloatArray, likelihoods: Likelihoods, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """A density (N,) after one more iteration, and the probability (D,) of each answer under the one before.
 
-    weights : what each of the answers (D,) counts; together 1. The mean log-likelihood never falls. Of several
-    densities (N, K), with weights (D, K), each is improved by its own.
+    weights : of the answers (D,); together 1. The mean log-likelihood never falls. Each of several
+    densities (N, K), with weights (D, K), is improved by its own.
     """
     chance, share = np.empty(weights.shape), np.zeros(q.shape)
     for rows, block in likelihoods.blocks():
@@ -102,8 +102,8 @@ def likeliest_density(
 ) -> Fitted:
     """The density under which answers (D,) are likely, from the start (N,) and with the iterations that serve best.
 
-    weights : what each answer counts. parts : what it counts of each part of the people (D, K), which add up to it.
-    Where no part can be held out, 20 iterations are made from the first start.
+    weights : of each answer. parts : its weights by part of the people (D, K), which add up to it.
+    If no part can be held out, 20 iterations are made from the first start.
     """
     number, best = 0, _WITHOUT
     learning = np.maximum(weights[:, None] - parts, 0.0)
@@ -122,7 +122,7 @@ def likeliest_density(
 def _best_iterations(
     likelihoods: Likelihoods, learning: FloatArray, held: FloatArray, start: FloatArray
 ) -> tuple[int, float]:
-    """After how many iterations the answers held out are likeliest, and the mean of their log-likelihoods then.
+    """The number of iterations after which the held-out answers are likeliest, and their mean log-likelihood then.
 
     Of each part (D, K) by the density that the others make likely.
     """

@@ -106,7 +106,7 @@ def improved(
 ) -> tuple[FloatArray, FloatArray]:
     """Flows (N, N) after one more iteration, and the probability (m,) of each pair under those before.
 
-    a, b : likelihoods (D, N) of the first and of the second answers. weights : what the pairs (m,) count, together 1.
+    a, b : likelihoods (D, N) of the first and of the second answers. weights : of the pairs (m,), together 1.
     """
     through, chance = a @ flow, np.empty(len(pairs.first))
     size = max(1, _TOGETHER // len(flow))

@@ -101,9 +101,9 @@ def _least_norm(matrix: FloatArray, regions: FloatArray) -> FloatArray:
 
 
 def shares(counts_for: FloatArray, least: FloatArray, most: FloatArray) -> Shares:
-    """The shares of what each person counts for each region (people, k), with 90 % intervals cut to 0 to 1.
+    """The shares from each person's terms for the regions (people, k), with 90 % intervals cut to 0 to 1.
 
-    least, most : what an outcome counts for each region (k,) at least and at most, whichever outcome it is.
+    least, most : the least and the largest term of any outcome, by region (k,).
 
     Raises InvalidInput for no person, and for a person who counts less or more than an outcome can.
 
@@ -223,7 +223,7 @@ def _crossing(
 
 
 def _beyond(factor: FloatArray, most: FloatArray) -> FloatArray:
-    """(e^x - 1 - x) / most² for x = factor · most: what a square of 1 adds to an expected exponential at most."""
+    """(e^x - 1 - x) / most² for x = factor · most: the most that a square of 1 adds to an expected exponential."""
     x = factor * most
     series = 0.5 + x / 6.0 + x**2 / 24.0 + x**3 / 120.0
     ratio = np.divide(np.expm1(x) - x, x**2, out=np.zeros_like(x), where=x > 0)

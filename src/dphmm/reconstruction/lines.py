@@ -1,6 +1,6 @@
 """A reader who draws straight lines between answers, and knows no model of how people move.
 
-How near that reader is follows from published answers alone. Each answer but the first and the last of a person is held
+That reader's error follows from published answers alone. Each answer but the first and the last of a person is held
 out, and compared with the line between its neighbours: its squared distance from the line is that of the motion between
 them, and known noise. Motion about a line is taken as a Brownian bridge: its variance is the motion a step, times the
 time before and the time after over the time between the neighbours. Mean distances are those of normal errors.
@@ -28,8 +28,8 @@ _NEARER = 1.0
 class Answered:
     """The answers of one person.
 
-    ``at`` (k,): when, ascending, in steps; ``z`` (k, d): the answers; ``noise`` (k,): their expected squared noise.
-    ``guessed`` (k, d): where another reader puts the person by all other answers. ``rows`` (n,): the steps of all rows.
+    ``at`` (k,): the ascending times, in steps; ``z`` (k, d): the answers; ``noise`` (k,): their expected squared noise.
+    ``guessed`` (k, d): the guesses of another reader by all other answers. ``rows`` (n,): the steps of all rows.
     """
 
     at: FloatArray

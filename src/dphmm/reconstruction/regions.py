@@ -262,7 +262,7 @@ def _polygons(features: list[Any], space: StateSpace, field: str) -> Regions:
 
 
 class _Part(NamedTuple):
-    """The area of a polygon, in square degrees; what of it lies beyond the map, and in gaps of the map."""
+    """The area of a polygon, in square degrees, and its parts beyond the map and in gaps of the map."""
 
     area: float
     beyond: float

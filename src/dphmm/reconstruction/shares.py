@@ -1,6 +1,6 @@
 """Shares of regions and of flows between them among people with answers: both estimates, intervals, and refusals.
 
-Every person is one term: what the answers of a person count is added up first. Under a paced schedule answers count
+Every person is one term: the terms of a person's answers are added up first. Under a paced schedule answers count
 alike, and the number of a person's answers hangs on the answers; then a share is a ratio of two sums over persons, with
 the standard error of a ratio, and its interval is an approximation.
 
@@ -216,8 +216,8 @@ class _Moments:
     ) -> Iterator[Told]:
         """The estimate of each region with its interval and standard error.
 
-        ``factor`` : as `interval_of_rows` has it. ``ending``: which of the regions is `END`, and which (k,) are told
-        among what has not ended.
+        ``factor`` : as `interval_of_rows` has it. ``ending``: the number of the region `END`, and True (k,) for those
+        told among those that have not ended.
         """
         share, people = self.sums / self.weight, self.people
         spread = np.maximum(self.square_sums - 2 * share * self.products + share**2 * self.squares, 0.0)

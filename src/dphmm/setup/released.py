@@ -1,6 +1,6 @@
-"""A finished release, read from its folder: what it says, and what a reader makes of its answers.
+"""A finished release, read from its folder: its statement, and a reader's estimates from its answers.
 
-Nothing here is drawn or spent: it is made of what was published and of public data.
+Nothing here is drawn or spent: it is made of published answers and public data.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def open(folder: PathLike) -> Released:
 class Released:
     """A release in its folder.
 
-    folder : where it is; ``folder.path`` has what may be published, ``folder.owner`` what may not.
+    folder : its place; ``folder.path`` has the files that may be published, ``folder.owner`` the others.
     """
 
     folder: ReleaseFolder
@@ -96,8 +96,8 @@ class Released:
     ) -> Released:
         """Write rows that were released elsewhere, as by Spark, into a folder of their own.
 
-        rows : a pandas, polars or Arrow table of `dphmm.release_many`, by person and step. statement: what is promised
-        of them. public: model, policy and space. Raises InvalidInput for a folder that has files.
+        rows : a pandas, polars or Arrow table of `dphmm.release_many`, by person and step. statement: their
+        privacy statement. public: model, policy and space. Raises InvalidInput for a folder that has files.
         """
         place = ReleaseFolder.of(folder)
         if (place.path / INDEX).exists():
@@ -556,9 +556,9 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """A row of a release: what was answered about a ``person`` then.
+    """A row of a release: the answer about a ``person`` then.
 
-    ``number``: of the row among the person's, from 0. ``row``: its columns; without an answer its plan is None.
+    ``number``: its place among the person's, from 0. ``row``: its columns; without an answer its plan is None.
     """
 
     released: Released

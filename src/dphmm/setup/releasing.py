@@ -102,9 +102,9 @@ class FinishedRelease(NamedTuple):
 class FolderRelease:
     """A release of a table into a folder.
 
-    batch : whose rows are checked, over any ledger. planned : the plan that chose its schedule, if there is one.
+    batch : that of the checked rows, over any ledger. planned : the plan that chose its schedule, if there is one.
     table : the file of rows in the folder ``place``. ledger : the file that counts what is spent. spelling : the rule
-    of names of a new ledger. new : whether people whom the ledger knows are refused. bits : noise for tests.
+    of names of a new ledger. new : True to refuse people whom the ledger knows. bits : noise for tests.
     """
 
     batch: Batch
@@ -125,8 +125,8 @@ class FolderRelease:
     ) -> FinishedRelease:
         """Release the rows: each answer is stored in the ledger before anybody can see it.
 
-        people : whom the model was fitted on. source : the file of the rows, whose unreadable ones are listed for the
-        owner. during : what is said before the first answer, and hears how far the release is. Raises as
+        people : those the model was fitted on. source : the file of the rows, whose unreadable ones are listed for the
+        owner. during : a context of the release, entered before the first answer, that gives its progress. Raises as
         `Plan.release`.
         """
         batch, place, published = self.batch, self.place, Published()

@@ -260,7 +260,7 @@ class Setup:
         space : the states, public.
         epsilon : the privacy loss of the fit; None fits without privacy, on other people than those to be released.
         max_length, max_sequences : with epsilon, so many steps of so many sequences of a person count.
-        ledger, id : where a private fit is counted for everybody, under which id; without a ledger nobody counts it.
+        ledger, id : the ledger that counts a private fit for everybody, and its id there; without one nobody counts it.
         step, covers, policy : as of `grid`; timezone : as of `dphmm.storage.fit`.
 
         Raises
@@ -437,18 +437,18 @@ class Plan:
         ----------
         table : rows of ``user``, ``t`` and ``lat``, ``lon`` or ``state``: a pandas, polars or Arrow table, or the path
             of a file.
-        folder : of what may be published, "out/"; what is for you alone lies in "out.owner/" beside it.
+        folder : of the files to publish, "out/"; those for you alone lie in "out.owner/" beside it.
         ledger : the file that counts what was spent; by default the one that the folder was released with, else
             ledger.db beside the folder.
         new : refuse people whom the ledger knows.
         query : another question about the same people has a name and a folder of its own.
         answer : of several rows of a person in one step the "last" or the "first" is answered.
-        model_people : whom the model was fitted on: "others", the "same" people, or "unknown".
-        case_names, times : of cases as ``import_trajectories(source, "events")`` reads them: whether their names
-            are "random" or "kept", and what is published of when events were, "none", their "day" or "exact" times.
-        length : of cases that were read with this ``length``: every case has so many rows.
+        model_people : the people that the model was fitted on: "others", the "same" people, or "unknown".
+        case_names, times : for cases as ``import_trajectories(source, "events")`` reads them: names "random" or
+            "kept", and the published times of events, "none", their "day" or "exact".
+        length : for cases that were read with this ``length``: every case has so many rows.
         timezone : of times without a zone.
-        spelling : of a new ledger: whether spellings of a name are the "same" person, or "exact" names are several.
+        spelling : the rule of a new ledger: spellings of a name are the "same" person, or "exact" names are several.
         check, although, min_people : as `dphmm.release_many` has them.
         bits : a source of noise that can be replayed, for tests: such a release is marked as not private.
 

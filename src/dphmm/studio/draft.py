@@ -66,7 +66,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     labels, pairs : the names, and those that look alike; pairs None: every two.
     step : of time; empty where every row is a step.
     budget, per, steps, zone, hours, epsilon : of `dphmm.Setup.plan`; steps in place of per; empty for the default.
-    data : how the table is read, as `[data]` of a pipeline has it.
+    data : the options to read the table, as `[data]` of a pipeline has them.
     """
 
     kind: Literal["grid", "labels"] = "grid"

@@ -1,7 +1,7 @@
-"""The meaning of a draft: its map, what a cell looks like, and what budgets buy. All of it is public.
+"""The meaning of a draft: its map, its cells, and the errors under budgets. All of it is public.
 
-Figures come from `dphmm.Setup` and the plans of `dphmm.choose`, pictures from `dphmm.report`. What a browser gets are
-ready paths, numbers and sentences: it computes nothing but where a pointer is.
+Figures come from `dphmm.Setup` and the plans of `dphmm.choose`, pictures from `dphmm.report`. A browser gets ready
+paths, numbers and sentences: it computes nothing but the place of a pointer.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A total: what it buys and gives away, in words. against: the reasons for which it is no advice."""
+    """A total: its errors and its doubt, in words. against: the reasons for which it is no advice."""
 
     total: str
     answers: str
@@ -193,7 +193,7 @@ def _coarse(box: Box) -> Grid:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """A setting as it is looked at: what every request about it shares."""
+    """A setting as it is looked at: the common parts of every request about it."""
 
     setup: Setup
     draft: Draft
@@ -350,7 +350,7 @@ class Seen:
 
 
 def pictures(plan: SchedulePlan) -> dict[str, Any]:
-    """The pictures of a plan, by name: what is found of who stays, and what each total buys."""
+    """The pictures of a plan, by name: the errors about people who stay, and those of each total."""
     drawn = {"stays": figures.nights_of_plan(plan)}
     if plan.others:
         drawn["totals"] = figures.ladder_of_plans(plan.by_total)

@@ -61,7 +61,7 @@ class Stale(Exception):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """Coarse figures of the table for its owner, without a word of it. stops: how many reasons there are to stop."""
+    """Coarse figures of the table for its owner, without a word of it. stops: the number of reasons to stop."""
 
     figures: Mapping[str, float | bool | None]
     budget: Mapping[str, str | int]
@@ -118,9 +118,9 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 class Studio:
-    """A session: a folder, the pipeline file in it, and what is known of its draft.
+    """A session: a folder, the pipeline file in it, and the results of its draft.
 
-    ``owned``: whether the file of this name may be replaced: it was opened, or written here. The methods raise Stale
+    ``owned``: True if the file of this name may be replaced: it was opened, or written here. The methods raise Stale
     for another version than the last, and InvalidInput naming the choice.
     """
 
@@ -163,7 +163,7 @@ class Studio:
             )
 
     def change(self, version: int, draft: Draft) -> Shown:
-        """Take a draft in place of the last. Which table is read stays."""
+        """Take a draft in place of the last. The choice of the table stays."""
         with self._turn:
             fixed = {one: self.file.draft.data[one] for one in ("file", "kind") if one in self.file.draft.data}
             draft = msgspec.structs.replace(draft, data={**draft.data, **fixed})
@@ -414,7 +414,7 @@ class Studio:
         return None if self._report is None else self._report.read_text(encoding="utf-8")
 
     def close(self) -> None:
-        """Give up what is computed, and end a release as Ctrl-C would: what is stored stays, and it can be resumed."""
+        """Give up computations, and end a release as Ctrl-C would: stored answers stay, and it can be resumed."""
         with self._turn:
             self.version += 1
             child = self._child

@@ -85,19 +85,19 @@ class CategoricalHMM(Estimator):
 
     Parameters
     ----------
-    n_states : how many hidden states; ``n_components`` is another name of it.
+    n_states : the number of hidden states; ``n_components`` is another name of it.
     startprob_prior, transmat_prior, emissionprob_prior : Dirichlet priors, numbers or arrays; 1 is none.
-    n_features : how many symbols there are; by default as many as the data show. `fit` does not change it: their number
+    n_features : the number of symbols; by default as many as the data show. `fit` does not change it: their number
         is ``emissionprob_.shape[1]``.
-    algorithm : how `decode` finds states: "viterbi", the likeliest path, or "map", each one by itself.
+    algorithm : the method of `decode`: "viterbi", the likeliest path, or "map", each one by itself.
     random_state : a seed or a NumPy generator for random starts and `sample`.
     n_iter, tol : learning ends after ``n_iter`` iterations, or once one gains less than ``tol`` of log-likelihood.
     n_starts : random starts; the one that ends likeliest is kept.
-    params, init_params : which of "s" (startprob_), "t" (transmat_) and "e" (emissionprob_) `fit` learns, and which it
-        draws at random first, set or not. To start from your own, set the attribute and leave its letter out of
+    params, init_params : those of "s" (startprob_), "t" (transmat_) and "e" (emissionprob_) that `fit` learns, and
+        those drawn at random first, set or not. To start from your own, set the attribute and leave its letter out of
         ``init_params``; to freeze it, leave the letter out of ``params`` too.
     verbose : print each iteration to standard error.
-    checkpoint : whether to compute forward rows twice rather than keep them all: "auto" does it for a sequence that
+    checkpoint : True to compute forward rows twice rather than keep them all: "auto" does it for a sequence that
         would need more than 256 MB.
 
     Attributes

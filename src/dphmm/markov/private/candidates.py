@@ -1,8 +1,8 @@
 """Candidates for one noisy histogram, and the choice among them: a function of the histogram and of public numbers.
 
-Hidden models climb from several starts; the most probable one stays. Where every parameter was drawn, a chain of the
-symbols themselves is a candidate, too: its states are the symbols. Of the two the one under which the histogram is more
-probable is taken, each with its prior. A start that is public says what its states mean, so no chain takes its place.
+Hidden models climb from several starts; the most probable one stays. If every parameter was drawn, a chain of the
+symbols themselves is a candidate, too: its states are the symbols. The one under which the histogram is more probable
+is taken, each with its prior. A public start gives its states a meaning, so no chain takes its place.
 
 Proof: docs/proofs/noisy-tables.md.
 """
@@ -49,8 +49,8 @@ def most_probable(
 ) -> Climb:
     """The best candidate for noisy counts ``values`` (cells,); parameters as in `likeliest`.
 
-    starts : where climbs begin; where emissions were drawn, one more begins at the commonest symbols.
-    chain : whether a chain of the symbols is a candidate. Where it is taken, its history is its log-probability alone.
+    starts : the starts of climbs; if emissions were drawn, one more begins at the commonest symbols.
+    chain : True if a chain of the symbols is a candidate. If it is taken, its history is its log-probability alone.
     """
     apart = [] if "e" in public else [of_symbols(values, starts[0], public)]
     begins = [*starts, *apart]

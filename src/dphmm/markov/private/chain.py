@@ -36,7 +36,7 @@ def fit_chain(
     epsilon : the whole privacy budget.
     max_length : public; each sequence is cut to its first positions.
     neighbours : "add-remove" one record, or "replace" one by another (twice the noise).
-    owners, max_sequences : whose each sequence is, and how many of an owner's are kept, the first ones.
+    owners, max_sequences : the owner of each sequence, and the number kept of an owner's, the first ones.
     mask : the public pairs of states that can follow each other: None for all (up to 3,000 states), "neighbours" on
         a grid, or a matrix (N, N) whose non-zeros they are. Every one gets noise; all others get probability 0.
     initial : "first", from how often each state begins a sequence, noised together with the transitions: the default
@@ -48,7 +48,7 @@ def fit_chain(
         sequence counts ``max_length`` positions before it, and one move more; a longer one is cut and has no end. It
         needs ``initial`` "first".
     source : recorded in the provenance: public. Nothing else about the data is.
-    admit : told the event before the data are looked at; what it raises ends the fit (`dphmm.storage.fit_once`).
+    admit : called with the event before the data are looked at; its exceptions end the fit (`dphmm.storage.fit_once`).
 
     Returns the model and the event; raises InvalidInput for public options and for malformed sequences.
     """

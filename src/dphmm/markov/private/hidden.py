@@ -157,11 +157,11 @@ def fit_private(
     neighbours, owners, max_sequences : as in ``MarkovModel.fit_private``.
     order : length of the words; by default the shortest whose histogram has as many free cells as the model has, or
         with ``about`` the longest that enough people are there for, or symbols that stay and leave (`histogram_for`).
-    about : how many people there are, on the owner's word; never counted.
+    about : the number of people, on the owner's word; never counted.
     iterations, noise, budgets : their number, "laplace" or "gaussian", and the share of each (rising by default).
     n_starts, n_iter, tol : of the climbs on the noisy histogram, where they cost nothing; more than one start is
         tried only where something is drawn.
-    admit : told the event before the data are read; what it raises ends the fit (`dphmm.storage.fit_once`).
+    admit : called with the event before the data are read; its exceptions end the fit (`dphmm.storage.fit_once`).
 
     Raises InvalidInput for public options and for malformed sequences.
     """
@@ -238,7 +238,7 @@ class PlannedHidden:
     """`fit_private` in two steps, for counts that are made elsewhere; options as there. It draws once.
 
     hmm : the model before its fit, which stays as it is.
-    known : whether states are known.
+    known : True if states are known.
 
     Raises InvalidInput for public options.
     """

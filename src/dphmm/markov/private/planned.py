@@ -1,7 +1,7 @@
 """A private fit of a chain, planned from public options alone: its event is known before anything is counted.
 
-Published: how often each public pair of states follows each other, with integer noise in every cell of the mask, and
-if asked for how often each state begins a sequence, in the same vector. All else is computed from that.
+Published: the counts of each public pair of states, with integer noise in every cell of the mask, and
+if asked for the counts of first states, in the same vector. All else is computed from that.
 
 Proof: docs/proofs/learning.md.
 """
@@ -61,7 +61,7 @@ def learn(
 class PlannedFit:
     """A fit of a chain whose public options are checked: its event is known, and nothing was counted or drawn.
 
-    It draws once. Parameters as in `fit_chain`; ``unit``: what a record is, "owner" or "sequence".
+    It draws once. Parameters as in `fit_chain`; ``unit``: the unit of a record, "owner" or "sequence".
 
     Raises InvalidInput for public options.
     """
@@ -171,7 +171,7 @@ class PlannedFit:
 def masked(counts: TransitionCounts, pairs: Any, first: bool) -> IntArray:
     """The counts in the order of the mask; then, if asked for, how often each state comes first.
 
-    Of counts by slots the mask (K N, N) is that of each slot, one below another.
+    For counts by slots the mask (K N, N) is that of each slot, one below another.
     """
     (rows, n), seen = pairs.shape, counts.transitions
     found, known = (np.repeat(np.arange(rows), np.diff(m.indptr)) * n + m.indices for m in (seen, pairs))

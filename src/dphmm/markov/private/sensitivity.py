@@ -119,7 +119,7 @@ def kept_records(
 ) -> Kept:
     """Sequences of numbers 0..n-1, capped. No sequence at all is data like any other.
 
-    owners : whose each sequence is, one name or number per sequence; None if each is a person's only one.
+    owners : the owner of each sequence, one name or number per sequence; None if each is a person's only one.
     end : a state that stands once after the positions of each sequence before it, where the cap cut none of them.
 
     Raises InvalidInput for malformed sequences (naming sequence and position, no number of them), and for a cap on

@@ -32,14 +32,14 @@ Fit = tuple[FloatArray, Callable[[FloatArray], FloatArray]]
 def spread(model: Any, event: LearningEvent, about: int, draws: int = 20, seed: int = 0, start: Any = None) -> Any:
     """The standard deviation of every probability that a private fit has learned.
 
-    Of a chain (moves,), in the order of ``model.transition.data``; of a hidden model `Parameters`, whose arrays
+    For a chain (moves,), in the order of ``model.transition.data``; for a hidden model `Parameters`, whose arrays
     initial (S,), transition (S, S) and emission (S, V) are standard deviations.
 
     Parameters
     ----------
     model, event : of a private fit: a `MarkovModel`, or a `CategoricalHMM` from words or from known states.
-    about : how many people there are, on the owner's word; each is taken to have as many positions as may count.
-    draws, seed : how many tables are invented, and from which numbers: public.
+    about : the number of people, on the owner's word; each is taken to have as many positions as may count.
+    draws, seed : the number of simulated tables, and the seed of their numbers: public.
     start : the hidden model before its fit, with its public start. Without it climbs begin at the model itself.
 
     Raises InvalidInput for an event of another fit, and for numbers that are none.

@@ -39,9 +39,9 @@ class TransitionCounts:
     transitions : csr_array (N, N) int64, how often state j follows state i. With ``slots``, which are public, the
         tables of all slots (K N, N), one below another: a move is in that of the step it leaves. With an ``end``,
         which is public, too, sequences move to that state once, and never from it.
-    starts : (N,) int64, how often each state begins a kept sequence.
-    n_owners : how many records there are.
-    left_out : how many rows count nowhere, because nobody owns them or they are at no step or in no state.
+    starts : (N,) int64, the number of kept sequences that begin in each state.
+    n_owners : the number of records.
+    left_out : the number of rows that count nowhere: nobody owns them, or they are at no step or in no state.
 
     All but these, the slots and the end are for the data owner alone.
 
@@ -88,7 +88,7 @@ def count_transitions(
 
     sequences : integer sequences, states 0..n_states-1, one step apart. None at all is data too.
     max_length : public; each sequence is cut to its first positions.
-    owners, max_sequences : whose each sequence is, and how many of an owner's are kept, the first ones in the order of
+    owners, max_sequences : the owner of each sequence, and the number kept of an owner's, the first in the order of
         ``sequences``.
     end : as in `dphmm.markov.private.fit_chain`.
 
@@ -208,7 +208,7 @@ class Rows(NamedTuple):
 class SortedRows(ABC):
     """Takes rows (owner, step, state) by owner and step, part by part, and keeps one of each step.
 
-    Of several rows at one step the latest counts, and of those the least state.
+    The latest of several rows at one step counts, and of those the least state.
     """
 
     def __init__(self, n_states: int, n_keys: int) -> None:
@@ -240,9 +240,9 @@ class SortedRows(ABC):
     def add(self, new_owner: BoolArray, step: IntArray, state: IntArray, time: IntArray | None = None) -> None:
         """Rows (m,) by owner and step, after those that came before; those of one step in any order.
 
-        new_owner : whether a row is of another owner than the row before it; of the very first row it is not used.
+        new_owner : True where a row is of another owner than the row before it; the very first is not used.
         state : 0..n-1, any other number for none.
-        time : which of the rows at one step is the latest; None where none is.
+        time : the times of the rows, of which the latest at one step counts; None if there are none.
 
         Raises ValueError for rows that are out of order.
         """

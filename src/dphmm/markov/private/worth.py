@@ -37,9 +37,9 @@ def expected_worth(
 
     Parameters
     ----------
-    n_symbols : how many symbols, or states that can be seen, there are.
+    n_symbols : the number of symbols, or of states that can be seen.
     epsilon, max_length : of the fit, for people of one sequence that are added or removed.
-    about : how many people there are, on the owner's word.
+    about : the number of people, on the owner's word.
     n_states : hidden states; None for a chain of what is seen.
     start : the public start of a hidden model, if it has one.
 
