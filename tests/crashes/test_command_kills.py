@@ -48,8 +48,9 @@ def test_killed_around_the_appearance_of_each_file(arena):
     """Before and after each rename, and at what is written, synchronised and unlinked on the way to it."""
     points, reference = learn(arena, FILE)
     # The released rows, their statement, the counts for the owner; model, policy and record of the ledger before them;
-    # the index where the folder is made, where the public side and where the rows are in it.
-    assert points.calls["rename"] == 9
+    # the distinct plans after them; the index where the folder is made, and where the public side, the rows and the
+    # plans are in it.
+    assert points.calls["rename"] == 11
     for name in ("rename", "chmod", "fsync", "unlink", "write"):
         for n in range(1, points.calls[name] + 1, 4 if name in ("write", "unlink") else 1):
             die_once(arena, FILE, Death("syscall", n=n, calls=(name,)), reference)

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.replayed_words
 KINDS = {"town": ([town_rows(place) for place in places()], 2), "site": ([site_rows(name) for name in NAMES], 1)}
 #: A lock's address and folder are not the same twice.
 #: What the folder of a release has.
-PUBLIC = ("index.json", "model.npz", "policy.json", "released.csv", "released.csv.privacy.json")
+PUBLIC = ("index.json", "model.npz", "plans.json", "policy.json", "released.csv", "released.csv.privacy.json")
 _ADDRESS = re.compile(r"\d{9,}|/\S*/")
 
 

@@ -71,6 +71,10 @@ def test_the_folder_has_the_distinct_plans_of_its_answers(tmp_path):
         made = [plain_hash(plan) for plan in plans]
         assert made == [plan["hash"] for plan in plans] == sorted(set(released.rows["plan"].dropna()))
         assert "plans.json" in released.folder.files()
+    for spoilt in ("no json", '{"plans": 1}', '{"plans": [[]]}', "[" * 10**5):
+        (tmp_path / "out" / "plans.json").write_text(spoilt)
+        PLAN.release(rows(steps=12), tmp_path / "out", progress=False)
+        assert json.loads((tmp_path / "out" / "plans.json").read_text())["plans"] == plans
     on_beliefs = dphmm.Setup.labels(LABELS, moves=[[98, 1, 1], [1, 98, 1], [1, 1, 98]], constraint="delta=0.1")
     told = on_beliefs.plan(epsilon=1).release(rows(), tmp_path / "more", ledger=tmp_path / "more.db", progress=False)
     assert told.rows["plan"].nunique() and "plans.json" not in told.folder.files()

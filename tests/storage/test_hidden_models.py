@@ -31,7 +31,7 @@ def given(transmat=((0.5, 0.5), (0.25, 0.75))):
 
 def learned_privately(seed=4):
     hmm = dphmm.markov.CategoricalHMM(2, n_features=3, random_state=0)
-    return hmm.fit_private(SEQUENCES, epsilon=1, max_length=5, bits=dphmm.ReplayBits(seed), n_iter=5)
+    return hmm.fit_private(SEQUENCES, epsilon=1, max_length=5, order=2, bits=dphmm.ReplayBits(seed), n_iter=5)
 
 
 @pytest.fixture

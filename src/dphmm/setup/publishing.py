@@ -73,9 +73,13 @@ def keep_plans(place: ReleaseFolder, setting: Setting, hashes: set[str]) -> None
     if not setting.has_public_plans:
         return
     path, planner = place.path / PLANS, setting.planner
-    before = json.loads(path.read_text(encoding="utf-8"))["plans"] if path.exists() else []
+    try:
+        known = {plan["hash"]: plan for plan in json.loads(path.read_text(encoding="utf-8"))["plans"]}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        # Of an earlier run there are none, or none that can be read.
+        known = {}
     document = plain_plans((plan, planner) for plan in planner.made if plan.hash in hashes)
-    known = {plan["hash"]: plan for plan in [*before, *document["plans"]]}
+    known |= {plan["hash"]: plan for plan in document["plans"]}
     if known.keys() >= hashes:
         with replacing(path) as temporary:
             document["plans"] = [known[name] for name in sorted(hashes)]
