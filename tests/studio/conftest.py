@@ -15,7 +15,7 @@ GRID = Draft(
     per="", steps="8", data={"file": "walks.csv"},
 )  # fmt: skip
 LABELS = Draft(kind="labels", labels=("home", "work", "away"), step="", budget="4", per="", steps="8")
-AREA = Area("hospital", (10.001, 50.001, 10.03, 50.006))
+AREA = Area("hospital", (10.001, 50.001, 10.045, 50.006))
 
 
 @pytest.fixture
