@@ -91,7 +91,7 @@ def test_rows_verdict_and_doubt_are_those_of_the_plan(monkeypatch):
     assert [row.error for row in told.rows] == [off(each.expected_error, "m") for each in plan.by_total]
     assert [row.own for row in told.rows] == [each is plan for each in plan.by_total]
     assert [row.against for row in told.rows] == [list(world.not_advised(each)) for each in plan.by_total]
-    judged = verdict(1, replayable=False, limited=True, found=plan.found, covered=one.covered)
+    judged = verdict(1, replayable=False, limited=True, found=plan.found, covered=one.setup.covered)
     assert [line.text for line in told.verdict] == judged.lines
     assert told.doubt[0] == f"one answer leaves at least 1 in {math.ceil(1 + math.exp(plan.schedule.exact))} doubt"
     assert set(told.pictures) == set(pictures(plan)) and told.total == len(told.rows)

@@ -104,6 +104,13 @@ class Setup:
         check_same_states(self.model, self.policy, self.space)
 
     @property
+    def covered(self) -> float | None:
+        """The covered distance in metres; None for labels, and if no distance, or every distance, is covered."""
+        found = CoveredDistance.of([self.policy], self.space)
+        metres = None if found is None else found.metres
+        return float(metres) if isinstance(metres, (int, float)) and metres > 0 else None
+
+    @property
     def choices(self) -> PlanChoices:
         """The keywords of a release under it, but for epsilon."""
         return PlanChoices(
@@ -346,12 +353,10 @@ class Setup:
         n, step = self.space.n_states, self.model.step
         of = "labels" if self.space.has_labels else "cells of a map" if isinstance(self.space, MapSpace) else "states"
         steps = "a step for each row" if step is None else f"steps of {lasting(step)}"
-        covered = CoveredDistance.of([self.policy], self.space)
-        metres = None if covered is None else covered.metres
         if self.policy.describe()["kind"] == "complete":
             alike = f"every two {of.split(' ')[0]} look alike"
-        elif isinstance(metres, (int, float)) and metres > 0:
-            alike = f"places up to {metres:,.0f} m apart look alike"
+        elif self.covered is not None:
+            alike = f"places up to {self.covered:,.0f} m apart look alike"
         else:
             alike = f"{self.policy.describe()['kind']} policy"
         noun = f", one {self.noun} after the other" if self.noun != "person" else ""

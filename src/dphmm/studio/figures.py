@@ -33,7 +33,6 @@ from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting
 from dphmm.setup.setup import Setup
 from dphmm.statement.doubt import doubt
-from dphmm.statement.release import CoveredDistance
 from dphmm.statement.sentences import all_words, block_words, by_chance, doubt_words, off, plural, within
 from dphmm.statement.story import after_words, stay_words
 from dphmm.statement.verdict import WARNS, verdict
@@ -211,12 +210,6 @@ class Seen:
         return View.around(self.cells.low - room, self.cells.high + room)
 
     @cached_property
-    def covered(self) -> float | None:
-        """The covered distance in metres; None of labels, and where every two places look alike."""
-        found = CoveredDistance.of([self.setup.policy], self.setup.space)
-        return found.metres if found is not None and isinstance(found.metres, float) and found.metres > 0 else None
-
-    @cached_property
     def hull(self) -> FloatArray:
         """The corners (n, 2) of the sensitivity hull in metres around a cell; none of labels."""
         space, policy = self.setup.space, self.setup.policy
@@ -314,7 +307,7 @@ class Seen:
 
     def _budget(self, own: SchedulePlan, world: World, total: int) -> Budget:
         promise, found = own.schedule.promise, replace(own.found, noun=self.setup.noun)
-        told = verdict(own.schedule.releases, replayable=False, limited=True, found=found, covered=self.covered)
+        told = verdict(own.schedule.releases, replayable=False, limited=True, found=found, covered=self.setup.covered)
         ends = [stay.after for stay in own.stays.found if stay.after in AFTER]
         rows = [
             Row(
