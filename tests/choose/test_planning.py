@@ -25,8 +25,8 @@ import dphmm
 from dphmm.accounting.memory import MemoryLedger
 from dphmm.accounting.promise import Schedule
 from dphmm.choose import simulated
-from dphmm.choose.planning import AFTER, LADDER, LONGER, World, _groups_of, _looked_at, without_limit
-from dphmm.choose.schedule_plan import SETTLED, _digest, read_plan, save_plan
+from dphmm.choose.planning import LADDER, LONGER, World, _groups_of, _looked_at, without_limit
+from dphmm.choose.schedule_plan import AFTER, SETTLED, WorthTable, _digest, read_plan, save_plan
 from dphmm.choose.simulated import (
     Guesses,
     ModelGuesses,
@@ -44,6 +44,7 @@ from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import AnswerHistory, Smoother
 from dphmm.statement.advice import MOST_EPSILON
+from dphmm.statement.sentences import epsilon_words, off
 from naive import nearest_to_all
 
 LINE = dphmm.StateSpace(np.arange(5))
@@ -105,6 +106,23 @@ def test_a_stronger_answer_than_is_advised_is_tried_and_taken_by_name_alone():
     strong = world(promise, epsilon=6)
     assert strong.plan(promise.exact).schedule.exact == 6
     assert strong.not_advised(strong.plan(promise.exact)) == ("one answer leaves less than 1 in 20 doubt",)
+
+
+def test_the_worth_of_totals_is_told_in_words():
+    """Columns are the times that any of the plans tells; a stay that one plan lacks, or does not ask, is no error."""
+    first, other = world(dphmm.SequencePromise(2, per=4)).plans([Fraction(2), Fraction(4, 3)])
+    stay = first.stays.found[0]._replace(after=1, answers=1, error=0.5)
+    one = replace(
+        first, stays=replace(first.stays, found=(stay, stay._replace(after=7, answers=0), stay._replace(after=9)))
+    )
+    table = WorthTable.of([one, replace(other, stays=replace(other.stays, found=()))], Fraction(2), [("no",), ()])
+    assert table.stays == ["1 block", "7 blocks"]
+    assert [row.stays for row in table.rows] == [["0.5", "not asked"], ["not computed", "not computed"]]
+    assert [(row.total, row.own, row.against) for row in table.rows] == [("2", True, ("no",)), ("1.33333", False, ())]
+    assert table.rows[0].error == off(first.expected_error, "") and table.rows[0].answers.endswith(
+        f" × {epsilon_words(first.schedule.exact)}"
+    )
+    assert table.without.error == off(first.without, "") and table.without.stays == [off(first.stays.without, "")] * 2
 
 
 def test_where_every_schedule_tells_the_cell_none_is_returned_but_by_name():

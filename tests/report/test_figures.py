@@ -111,13 +111,13 @@ def test_what_another_budget_would_give_is_what_the_plan_found(world):
     folder = world("planned")
     plan = plan_of(folder)
     found = read(folder, plan=plan)
-    rows = Content(found).ladder
-    assert [row[0] for row in rows] == ["1", "2", "4", "8"] and [row[-1] for row in rows] == [False, False, True, False]
-    assert [row[2] for row in rows if not row[-1]] == [off(one.expected_error, "m") for one in plan.others]
+    rows = Content(found).ladder.rows
+    assert [row.total for row in rows] == ["1", "2", "4", "8"] and [row.total for row in rows if row.own] == ["4"]
+    assert [row.error for row in rows if not row.own] == [off(one.expected_error, "m") for one in plan.others]
     assert "What another budget would give" in page(found) and any(
         name.startswith("1 an hour") for name in Content(found).nights_figure.columns
     )
-    assert Content(read(folder)).ladder == [] and "What another budget" not in page(read(folder))
+    assert Content(read(folder)).ladder is None and "What another budget" not in page(read(folder))
     other = replace(plan.others[0], others=())
     with pytest.raises(InvalidInput, match=r"plan: got .*; expected the plan that the file was released by"):
         read(folder, plan=other)

@@ -88,13 +88,13 @@ def test_rows_verdict_and_doubt_are_those_of_the_plan(monkeypatch):
     world = World(setup.model, setup.policy, setup.space, GRID.promise, people=6)
     plan = world.compared(GRID.promise.exact)
     assert own.document() == plan.document()
-    assert [row.error for row in told.rows] == [off(each.expected_error, "m") for each in plan.by_total]
-    assert [row.own for row in told.rows] == [each is plan for each in plan.by_total]
-    assert [row.against for row in told.rows] == [list(world.not_advised(each)) for each in plan.by_total]
+    assert [row.error for row in told.worth.rows] == [off(each.expected_error, "m") for each in plan.by_total]
+    assert [row.own for row in told.worth.rows] == [each is plan for each in plan.by_total]
+    assert [row.against for row in told.worth.rows] == [world.not_advised(each) for each in plan.by_total]
     judged = verdict(1, replayable=False, limited=True, found=plan.found, covered=one.setup.covered)
     assert [line.text for line in told.verdict] == judged.lines
     assert told.doubt[0] == f"one answer leaves at least 1 in {math.ceil(1 + math.exp(plan.schedule.exact))} doubt"
-    assert set(told.pictures) == set(pictures(plan)) and told.total == len(told.rows)
+    assert set(told.pictures) == set(pictures(plan)) and told.total == len(told.worth.rows)
 
 
 def test_the_figures_are_of_the_function_that_is_public(monkeypatch):
@@ -102,7 +102,7 @@ def test_the_figures_are_of_the_function_that_is_public(monkeypatch):
     one = seen(GRID)
     told, _ = next(iter(one.budgets(6, lambda done, total: None)))
     plan = dphmm.Setup.plan(one.setup, GRID.budget, steps=8, people=6, progress=False)
-    (own,) = [row for row in told.rows if row.own]
+    (own,) = [row for row in told.worth.rows if row.own]
     assert own.error == off(plan.planned.expected_error, "m")
 
 

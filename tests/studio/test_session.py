@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -36,7 +37,7 @@ def test_a_change_leads_from_an_open_setting_to_final_figures(studio):
     shown = one.change(1, GRID)
     assert (shown.version, shown.missing, shown.problem) == (2, "", "") and shown.map.columns == 5
     told = settled(one, "planned")
-    assert len(told.budget.rows) == told.budget.total and told.budget.people == 4
+    assert len(told.budget.worth.rows) == told.budget.total and told.budget.people == 4
     assert one.look(2, 3, 0).number == 3 and one.picture(2, "stays").startswith("<svg")
     refused = one.change(2, replaced(GRID, covers="a mile"))
     assert "covers" in refused.problem and one.progressed().state == "open" and one.progressed().budget is None
@@ -79,7 +80,7 @@ def test_a_change_gives_up_the_plans_of_the_last_setting(studio, monkeypatch):
     one.change(1, replaced(GRID, budget="4"))
     free.set()
     told = settled(one, "planned")
-    assert [row.total for row in told.budget.rows if row.own] == ["4"] and told.version == 2
+    assert [row.total for row in told.budget.worth.rows if row.own] == ["4"] and told.version == 2
     assert before[0] is None
 
 
@@ -131,7 +132,8 @@ def test_nothing_is_released_before_figures_a_check_and_an_agreement(studio, mon
 def test_what_is_not_advised_is_released_only_with_an_epsilon(studio):
     one = studio()
     told = settled(one, "planned").budget
-    one._budget = replaced(told, rows=[replaced(row, against=["it tells where somebody is"]) for row in told.rows])
+    against = [replace(row, against=["it tells where somebody is"]) for row in told.worth.rows]
+    one._budget = replaced(told, worth=replace(told.worth, rows=against))
     one._checked = Checked(dict.fromkeys(_COARSE, None) | {"people": 3}, {}, 0, 0, False)
     with pytest.raises(InvalidInput, match="not advised: it tells where somebody is"):
         one.ask(1)

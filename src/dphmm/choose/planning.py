@@ -30,6 +30,7 @@ from dphmm.accounting.promise import KINDS, MOST_SCHEDULED, Schedule, SequencePr
 from dphmm.accounting.records import check_exact
 from dphmm.accounting.records import shown as written
 from dphmm.choose.schedule_plan import (
+    AFTER,
     CALLED,
     CHANCE,
     SETTLED,
@@ -93,8 +94,7 @@ _TENTH = 0.1
 _MOST_BEGINNINGS = 24
 #: Places that a guess of somebody who stays is averaged over, all states together; one of each where there are more.
 _PLACES_OF_STAYERS = 2000
-#: How many blocks or windows people stay in the figures of a table, and in those of a plan.
-AFTER = (1, 7)
+#: How many blocks or windows people stay in the figures of a plan.
 LONGER = (1, 2, 3, 4, 5, 6, 7, 10, 14, 21, 30)
 _DAY = 86400
 #: Who is followed for what is found without a limit: so many people, fewer where that takes more multiplications than

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -22,14 +22,16 @@ from dphmm.policy._edges import read_json
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.session.setting import check_same_states
+from dphmm.statement.sentences import epsilon_words, off
+from dphmm.statement.story import after_words
 from dphmm.statement.verdict import OF_A_CLOCK, SIMULATED, Found, Stay
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import replacing
 
 #: Raised whenever another dphmm could misread a file.
 FORMAT = 2
-#: Blocks or windows that people stay at most in the figures of a plan.
-LONGEST_STAY = 366
+#: Blocks or windows that people stay at most in the figures of a plan, and those of a table.
+LONGEST_STAY, AFTER = 366, (1, 7)
 #: So many steps at least are simulated for each of the invented people. Where sequences go on, a reader knows less at
 #: their first and last steps, and of short blocks and windows these would be all; of short sequences more people walk.
 SETTLED = 192
@@ -86,6 +88,13 @@ class Stays:
     def told(self) -> list[tuple[int, float]]:
         """(after, error) of each stay in which somebody was asked: of another the file says nothing."""
         return [(stay.after, stay.error) for stay in self.found if stay.answers]
+
+    def after(self, time: int, unit: str) -> str:
+        """The error after so many blocks, in words; also that nobody is asked by then, or that it is not computed."""
+        stay = next((stay for stay in self.found if stay.after == time), None)
+        if stay is None:
+            return "not computed"
+        return off(stay.error, unit) if stay.answers else "not asked"
 
 
 @dataclass(frozen=True)
@@ -215,6 +224,50 @@ class SchedulePlan:
         heads = ("answers", "epsilon of each", "error by the answers so far", "error by all answers")
         caption = f"what was tried for a total of {in_short(self.schedule.promise.exact)}; {self.unit}"
         return html_lines(self.found.lines) + html_table(heads, rows, caption)
+
+
+@dataclass(frozen=True)
+class Worth:
+    """A total and what it buys, in words.
+
+    answers : their number and epsilon. error, online : a reader's, by all answers and by the answers so far.
+    stays : a reader's errors about people who stay, for each time of a table. own : True of the total that was given.
+    against : the reasons for which it is no advice.
+    """
+
+    total: str
+    answers: str
+    error: str
+    online: str
+    stays: Sequence[str]
+    own: bool = False
+    against: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class WorthTable:
+    """The worth of several totals, and of no file. stays : the times that people stay, as "1 day", "7 days"."""
+
+    stays: Sequence[str]
+    rows: Sequence[Worth]
+    without: Worth
+
+    @classmethod
+    def of(cls, plans: Sequence[SchedulePlan], own: Fraction, against: Sequence[Sequence[str]] = ()) -> WorthTable:
+        """The table of plans of one world, for the ``own`` total that was given; ``against``: of each plan."""
+        unit, stays = plans[0].unit, plans[0].stays
+        times = sorted({stay.after for plan in plans for stay in plan.stays.found if stay.after in AFTER} or {1})
+        rows = []
+        for plan, reasons in zip(plans, against or [()] * len(plans), strict=True):
+            schedule, total = plan.schedule, plan.schedule.promise.exact
+            most = "at most " * (schedule.kind == "paced")
+            answers = f"{most}{schedule.releases} × {epsilon_words(schedule.exact)}"
+            errors = off(plan.expected_error, unit), off(plan.online_error, unit)
+            ends = [plan.stays.after(time, unit) for time in times]
+            rows.append(Worth(in_short(total), answers, *errors, ends, total == own, reasons))
+        base = off(plans[0].without, unit)
+        without = Worth("", "without the file", base, base, [off(stays.without, unit)] * len(times))
+        return cls([after_words(stays.what, time) for time in times], rows, without)
 
 
 def found_of(stays: Stays, error: float, deviation: float, without: float, unit: str, seconds: int | None) -> Found:

@@ -18,8 +18,8 @@ import numpy as np
 from dphmm._checks import finite_number, whole
 from dphmm._progress import Progress
 from dphmm.accounting.promise import SequencePromise
-from dphmm.choose.planning import AFTER, World
-from dphmm.choose.schedule_plan import CHANCE
+from dphmm.choose.planning import World
+from dphmm.choose.schedule_plan import AFTER, CHANCE
 from dphmm.errors import InvalidInput, Refused
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.stochastic import Jump

@@ -18,16 +18,15 @@ from dphmm.cli.options import force, length, loaded_model, loaded_policy, loaded
 from dphmm.cli.plan_details import details, lines
 from dphmm.cli.plan_search import LONG, lasting_words, print_search
 from dphmm.errors import InvalidInput
-from dphmm.statement.sentences import by_chance, epsilon_words, lasting, off
+from dphmm.statement.sentences import by_chance, lasting, off
 from dphmm.states.grid import Grid
 from dphmm.storage.inputs import checked_output
 
 if TYPE_CHECKING:
     from dphmm.choose.planning import World
-    from dphmm.choose.schedule_plan import SchedulePlan
+    from dphmm.choose.schedule_plan import SchedulePlan, WorthTable
     from dphmm.choose.search import Targets
     from dphmm.policy.graph import PolicyGraph
-    from dphmm.statement.verdict import Stay
     from dphmm.states.space import StateSpace
 
 #: Larger cells are named that take about so few seconds.
@@ -95,7 +94,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     that alone.
     """
     from dphmm.choose.planning import World
-    from dphmm.choose.schedule_plan import save_plan
+    from dphmm.choose.schedule_plan import WorthTable, save_plan
     from dphmm.cli.release_job import asked_promise
 
     chain, space = loaded_model(model)
@@ -161,7 +160,11 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
         )
     else:
         tried = [*_tried(own), *lines(document, space, limited=True)] if document else []
-        click.echo("\n".join([*told(found, own, against), *_when(own, found), *tried]))
+        click.echo(
+            "\n".join(
+                [*told(WorthTable.of(found, own.schedule.promise.exact, against), own), *_when(own, found), *tried]
+            )
+        )
     _warn_of(document)
     if stop is not None:
         missing = ", ".join(map(in_short, totals[len(plans) :]))
@@ -237,29 +240,19 @@ def forecast_lines(world: World, seconds: float) -> list[str]:
     return [f"about {lasting_words(seconds)}; {cells}{remedy}"]
 
 
-def told(found: Sequence[SchedulePlan], own: SchedulePlan, against: Sequence[Sequence[str]]) -> list[str]:
-    """The table: a line for each total, the one that was asked for marked, and one without the file.
+def told(table: WorthTable, own: SchedulePlan) -> list[str]:
+    """A line for each total, the one that was given marked, and one without the file."""
+    from dphmm.statement.story import stay_words
 
-    ``against``: the reasons for which each is no advice.
-    """
-    from dphmm.statement.story import after_words, stay_words
-
-    paced = own.schedule.kind == "paced"
-    longest = max((_told_stays(one) for one in found), key=len)
-    ends = " / ".join(after_words(own.stays.what, stay.after) for stay in longest)
-    long = "" if own.seconds is None else f" of {lasting(own.seconds)}"
-    who = f"{stay_words(own.unit)}, {ends}{long}" if ends else stay_words(own.unit)
-    rows = [(_for(own), "answers", "expected error", "as it is released" * paced, who, "")]
-    for one, reasons in zip(found, against, strict=True):
-        marks = ["<- " + in_short(own.schedule.promise.exact)] if one is own else []
-        marks += [f"not advised: {'; '.join(reasons)}"] if reasons else []
-        schedule, mark = one.schedule, "  ".join(marks)
-        answers = f"{'at most ' * paced}{schedule.releases} x {epsilon_words(schedule.exact)}"
-        online = off(one.online_error, one.unit) if paced else ""
-        error = off(one.expected_error, one.unit)
-        rows.append((in_short(schedule.promise.exact), answers, error, online, _found(one, len(longest)), mark))
-    base = off(own.without, own.unit)
-    rows.append(("", "without the file", base, base * paced, off(own.stays.without, own.unit), ""))
+    paced, long = own.schedule.kind == "paced", "" if own.seconds is None else f" of {lasting(own.seconds)}"
+    who = f"{stay_words(own.unit)}, {' / '.join(table.stays)}{long}"
+    rows = [(_for(own), "answers", "expected error", "as it is released", who, "")]
+    for one in table.rows:
+        marks = [f"<- {one.total}"] * one.own + [f"not advised: {'; '.join(one.against)}"] * bool(one.against)
+        answers, stays = one.answers.replace("×", "x"), " / ".join(one.stays)
+        rows.append((one.total, answers, one.error, one.online, stays, "  ".join(marks)))
+    base = table.without
+    rows.append((base.total, base.answers, base.error, base.online, base.stays[0], ""))
     kept = [column for column in range(6) if paced or column != 3]
     widths = [max(len(row[column]) for row in rows) for column in range(5)] + [0]
     sides = (str.rjust, str.ljust, str.rjust, str.rjust, str.rjust, str.ljust)
@@ -273,20 +266,6 @@ def _for(own: SchedulePlan) -> str:
     if promise.window is not None:
         return f"any {promise.window} steps"
     return {"1d": "a day", "7d": "a week"}.get(str(promise.per), f"per {promise.per}" + " steps" * (own.times == ()))
-
-
-def _told_stays(one: SchedulePlan) -> list[Stay]:
-    """The stays that the table has a column of."""
-    from dphmm.choose.planning import AFTER
-
-    return [stay for stay in one.stays.found if stay.after in AFTER]
-
-
-def _found(one: SchedulePlan, stays: int) -> str:
-    if one.stays.found and not any(stay.answers for stay in one.stays.found):
-        return "not asked"
-    told = [off(stay.error, one.unit) for stay in _told_stays(one)]
-    return " / ".join([*told, *(["not computed"] * (len(told) < max(1, stays)))])
 
 
 def _when(own: SchedulePlan, found: Sequence[SchedulePlan]) -> list[str]:

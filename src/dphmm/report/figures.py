@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.accounting.records import in_short
-from dphmm.choose.planning import AFTER, state_name
-from dphmm.choose.schedule_plan import SchedulePlan, Stays
+from dphmm.choose.planning import state_name
+from dphmm.choose.schedule_plan import AFTER, SchedulePlan, Stays
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report import charts, maps, words
 from dphmm.report.beliefs import Cells, bands

@@ -20,8 +20,8 @@ from markupsafe import Markup, escape
 
 from dphmm._cached import cached_property
 from dphmm.accounting.records import in_short
-from dphmm.choose.planning import AFTER, STAYERS
-from dphmm.choose.schedule_plan import Stays
+from dphmm.choose.planning import STAYERS
+from dphmm.choose.schedule_plan import WorthTable
 from dphmm.errors import InvalidInput
 from dphmm.report import figures, maps, words
 from dphmm.report.beliefs import written
@@ -42,7 +42,7 @@ from dphmm.statement.sentences import (
     off,
     plural,
 )
-from dphmm.statement.story import Bound, after_words, stay_words
+from dphmm.statement.story import Bound, stay_words
 from dphmm.statement.verdict import WARNS
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
@@ -53,8 +53,6 @@ _OPTION = re.compile(r"--[a-z]+(-[a-z]+)*")
 _BLANKS = re.compile(r"[ \n]+")
 #: A number with its unit.
 _FIGURE = re.compile(r"[0-9][0-9,.]*( k?m| %| of 100)?(?![0-9])")
-#: In place of a figure that takes too many plans.
-_NOT_COMPUTED = "not computed"
 #: The longest parameter of a policy that is told, in characters.
 _BRIEF = 40
 #: Mean width of the intervals of shares from which on they tell next to nothing.
@@ -353,29 +351,17 @@ class Content(Shown):
         return [(*group, cap) for group in words.spending_groups(self.report)]
 
     @cached_property
-    def ladder(self) -> list[tuple[str, str, str, str, str, bool]]:
-        """The worth of other totals: total, answers, expected error, after the first and the last stay, chosen."""
-        promise, rows = self.report.promise, []
-        for plan in self.report.prospects.ladder:
-            schedule, error, stays = plan.schedule, off(plan.expected_error, plan.unit), plan.stays
-            total = in_short(schedule.promise.exact)
-            own = promise is not None and schedule.promise.exact == promise.exact
-            expected = self.report.prospects.expected
-            if own and self.report.schedule is not None and expected is not None:
-                # The file's own schedule, which need not be the one that would be chosen now.
-                schedule, error = self.report.schedule, off(expected.found.error, plan.unit)
-                stays = self.report.prospects.stays or stays
-            told = "at most " if schedule.kind == "paced" else ""
-            answers = f"{told}{schedule.releases} × {epsilon_words(schedule.exact)}"
-            rows.append((total, answers, error, *_first_and_last(stays, plan.unit), own))
-        return rows
-
-    @cached_property
-    def ladder_heads(self) -> tuple[str, str, str]:
-        """The headings of the ladder: for what, and the two stays."""
-        stays = self.report.prospects.stays
-        what = "day" if stays is None else stays.what
-        return self._per, f"{stay_words(self.report.space.unit)}, {after_words(what, 1)}", after_words(what, 7)
+    def ladder(self) -> WorthTable | None:
+        """The worth of other totals; of its own the file's schedule, which need not be the one chosen now."""
+        report, plans = self.report, list(self.report.prospects.ladder)
+        own, expected = report.promise, report.prospects.expected
+        if own is None or not plans:
+            return None
+        for number, plan in enumerate(plans):
+            if plan.schedule.promise.exact == own.exact and report.schedule is not None and expected is not None:
+                row, stays = replace(plan.chosen, smoothed=expected.found.error), report.prospects.stays or plan.stays
+                plans[number] = replace(plan, schedule=report.schedule, ladder=(row,), stays=stays)
+        return WorthTable.of(plans, own.exact)
 
     @property
     def ladder_of(self) -> str:
@@ -393,11 +379,6 @@ class Content(Shown):
         since = "" if report.prospects.stays is None else "; who stays, of other budgets: from the first row on"
         over = report.prospects.ladder[0].over if report.prospects.ladder else "simulated people"
         return f"Over {over}{hours}{since}. {told}{own}{'.' * bool(own)}".replace("  ", " ").strip()
-
-    @property
-    def ladder_has_seven(self) -> bool:
-        """True if anything is known of more than one stay: a sequence that ends has no second."""
-        return any(row[4] not in ("", _NOT_COMPUTED) for row in self.ladder)
 
     @property
     def shares_drawn(self) -> str:
@@ -474,11 +455,3 @@ class Content(Shown):
             ("model", s.origin),
             ("randomness", s.randomness.sentence(whole=s)),
         ]
-
-
-def _first_and_last(stays: Stays, unit: str) -> tuple[str, str]:
-    """The errors after the first and the last stay of a ladder; a sequence has one."""
-    ends = [off(stay.error, unit) for stay in stays.found if stay.after in AFTER and stay.answers]
-    first = "not asked" if stays.found else _NOT_COMPUTED
-    last = "" if stays.what == "sequence" or AFTER[-1] in {stay.after for stay in stays.found} else _NOT_COMPUTED
-    return ends[0] if ends else first, ends[-1] if ends[1:] else last

@@ -18,8 +18,8 @@ from dphmm._cached import cached_property
 from dphmm._progress import Progress
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
-from dphmm.choose.planning import AFTER, World, state_name
-from dphmm.choose.schedule_plan import SchedulePlan
+from dphmm.choose.planning import World, state_name
+from dphmm.choose.schedule_plan import SchedulePlan, WorthTable
 from dphmm.errors import InvalidInput
 from dphmm.evaluation.city import City
 from dphmm.policy.constraint import Constraint
@@ -34,7 +34,7 @@ from dphmm.session.setting import Setting
 from dphmm.setup.setup import Setup
 from dphmm.statement.doubt import doubt
 from dphmm.statement.sentences import all_words, block_words, by_chance, doubt_words, off, plural, within
-from dphmm.statement.story import after_words, stay_words
+from dphmm.statement.story import stay_words
 from dphmm.statement.verdict import WARNS, verdict
 from dphmm.states.grid import Grid
 from dphmm.states.maps import metres_per_degree
@@ -104,17 +104,6 @@ class State(msgspec.Struct, frozen=True):
     shares: list[Share]
 
 
-class Row(msgspec.Struct, frozen=True):
-    """A total: its errors and its doubt, in words. against: the reasons for which it is no advice."""
-
-    total: str
-    answers: str
-    error: str
-    stays: list[str]
-    own: bool
-    against: list[str]
-
-
 class Sentence(msgspec.Struct, frozen=True):
     """A sentence, and whether it warns."""
 
@@ -125,15 +114,15 @@ class Sentence(msgspec.Struct, frozen=True):
 class Budget(msgspec.Struct, frozen=True):
     """The errors of a reader under a budget, and the doubt that it leaves.
 
-    people : the number simulated. total : the final number of rows. pictures : headings by name.
+    people : the number simulated. total : the final number of rows. who : the people of the columns of stays.
+    pictures : headings by name.
     """
 
     people: int
     total: int
     of: str
-    stays: list[str]
-    rows: list[Row]
-    without: Row
+    who: str
+    worth: WorthTable
     verdict: list[Sentence]
     doubt: list[str]
     notes: list[str]
@@ -308,33 +297,17 @@ class Seen:
     def _budget(self, own: SchedulePlan, world: World, total: int) -> Budget:
         promise, found = own.schedule.promise, replace(own.found, noun=self.setup.noun)
         told = verdict(own.schedule.releases, replayable=False, limited=True, found=found, covered=self.setup.covered)
-        ends = [stay.after for stay in own.stays.found if stay.after in AFTER]
-        rows = [
-            Row(
-                in_short(one.schedule.promise.exact),
-                f"{one.schedule.releases} × {in_short(one.schedule.exact)}",
-                off(one.expected_error, one.unit),
-                [off(stay.error, one.unit) for stay in one.stays.found if stay.after in AFTER],
-                one is own,
-                list(world.not_advised(one)),
-            )
-            for one in own.by_total
-        ]
-        alone = [off(own.stays.without, own.unit)] * len(ends)
-        base = Row("without the file", "", off(own.without, own.unit), alone, False, [])
         answers = own.schedule.releases
         limits = [f"one answer leaves {doubt_words(doubt(own.schedule.exact))}"]
         if answers > 1:
             every = f"{all_words(answers)} answers of {block_words(promise)}"
             limits.append(f"{every}: {doubt_words(doubt(promise.exact))}")
-        stays = [f"{stay_words(own.unit)}, {after_words(own.stays.what, after)}" for after in ends]
         return Budget(
             people=own.people,
             total=total,
             of=within(block_words(promise)),
-            stays=stays,
-            rows=rows,
-            without=base,
+            who=stay_words(own.unit),
+            worth=WorthTable.of(own.by_total, promise.exact, [world.not_advised(plan) for plan in own.by_total]),
             verdict=[Sentence(line, rule in WARNS) for rule, line in zip(told.rules, told.lines, strict=True)],
             doubt=limits,
             notes=[note for note in (by_chance(own.chance),) if note],

@@ -239,7 +239,7 @@ class Studio:
                     with self._turn:
                         self._check(version)
                         # A preview stays until there is as much of the final figures.
-                        if self._budget is None or people == PREVIEW or len(budget.rows) == budget.total:
+                        if self._budget is None or people == PREVIEW or len(budget.worth.rows) == budget.total:
                             self._budget, self._plan = budget, plan
                 with self._turn:
                     self._check(version)
@@ -353,7 +353,7 @@ class Studio:
                 )
             if self._checked.stops:
                 raise InvalidInput("release", "a table that the check stops", "a table that can be meant")
-            against = next((row.against for row in self._budget.rows if row.own), [])
+            against = next((row.against for row in self._budget.worth.rows if row.own), [])
             if against and not self.file.draft.epsilon:
                 expected = "a smaller budget, larger cells, or an epsilon that you name"
                 raise InvalidInput("budget", f"a plan that is not advised: {'; '.join(against)}", expected)

@@ -304,7 +304,7 @@ async function poll() {
 }
 
 function state(now, before) {
-  const budget = now.budget, found = budget ? `${budget.rows.length} of ${budget.total} budgets` : "no figures so far";
+  const budget = now.budget, found = budget ? `${budget.worth.rows.length} of ${budget.total} budgets` : "no figures so far";
   const words = {
     open: shown.problem || now.problem || `Still open: ${shown.missing}.`,
     preview: `A preview of 10 invented people is being computed: ${found}. Nobody's rows are looked at.`,
@@ -336,16 +336,16 @@ function budget() {
   const found = progress && progress.budget;
   for (const id of ["ladder", "verdict", "doubt", "pictures"]) if (!found) of(id).replaceChildren();
   if (!found) return;
-  const heads = [`budget ${found.of}`, "answers", shown.draft.kind === "labels" ? "a reader errs" : "a reader is off by", ...found.stays];
+  const heads = [`budget ${found.of}`, "answers", shown.draft.kind === "labels" ? "a reader errs" : "a reader is off by", ...found.worth.stays.map((time) => `${found.who}, ${time}`)], alone = found.worth.without;
   const row = (one) => make("tr", { class: one.own ? "own" : "" },
-    make("th", { scope: "row", colspan: one === found.without ? 2 : 1 }, one.own || one === found.without ? one.total : make("button", { type: "button", "aria-label": `Take a budget of ${one.total}`, onclick: () => change({ budget: one.total }) }, one.total)),
-    ...[...(one === found.without ? [] : [one.answers]), one.error, ...one.stays].map((text) => make("td", {}, text)));
+    make("th", { scope: "row", colspan: one === alone ? 2 : 1 }, one === alone ? one.answers : one.own ? one.total : make("button", { type: "button", "aria-label": `Take a budget of ${one.total}`, onclick: () => change({ budget: one.total }) }, one.total)),
+    ...[...(one === alone ? [] : [one.answers]), one.error, ...one.stays].map((text) => make("td", {}, text)));
   const against = (one) => one.against.length ? [make("tr", { class: "against" }, make("td", { colspan: heads.length }, `${one.total} is not advised: ${one.against.join("; ")}`))] : [];
   of("ladder").replaceChildren(make("table", {}, make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
-    make("tbody", {}, ...found.rows.flatMap((one) => [row(one), ...against(one)]), row(found.without))));
+    make("tbody", {}, ...found.worth.rows.flatMap((one) => [row(one), ...against(one)]), row(alone))));
   of("verdict").replaceChildren(...found.verdict.map((one) => make("p", { class: one.warns ? "warns" : "" }, one.text)));
   of("doubt").replaceChildren(...[...found.doubt, ...found.notes].map((line) => make("li", {}, line)));
-  const settled = found.rows.length === found.total;
+  const settled = found.worth.rows.length === found.total;
   of("pictures").replaceChildren(...Object.entries(settled ? found.pictures : {}).map(([name, heading]) =>
     make("figure", {}, make("img", { alt: heading, src: `picture/${name}?version=${shown.version}&people=${found.people}` }))));
 }
