@@ -31,8 +31,8 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_399,
-    "code lines of tests": 82_280,
+    "code lines": 64_275,
+    "code lines of tests": 82_301,
     "words of docs": 112_133,
     "circles of imports": 0,
     "circles with types": 0,
@@ -41,8 +41,8 @@ LIMITS: dict[str, float] = {
     "keys of release.toml": 120,
     "functions with many parameters": 29,
     "docstrings that begin with a clause, %": 1,
-    "names that say nothing": 1_376,
-    "class names with several meanings": 50,
+    "names that say nothing": 1_372,
+    "class names with several meanings": 49,
     "short private functions used once": 300,
     "modules without a mirrored test": 30,
     "banned words": 0,

@@ -18,8 +18,8 @@ from dphmm._progress import shown
 # Boxes, lengths and durations as the commands spell them.
 from dphmm.cli.options import duration, length, parse_box
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.plot.figures import can_draw
 from experiments import NAMES, experiment
+from experiments.drawing import can_draw
 from experiments.experiment import Own, OwnSequences, Settings
 from experiments.running import run, write_results
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from dphmm import ReplayBits
-from dphmm.plot.figures import Figure
+from experiments.drawing import Figure
 
 if TYPE_CHECKING:
     import pandas as pd

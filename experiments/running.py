@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.plot.figures import can_draw, lines, save
 
 # The package's own safe writing of files: there is no public name for it.
 from dphmm.storage.inputs import replacing
 from dphmm.storage.tables import write_table
+from experiments.drawing import can_draw, lines, save
 from experiments.experiment import Cell, Experiment, Row, Settings, key_of, seed_of
 from experiments.journal import Journal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from dphmm.evaluation import bootstrap_mean
-from dphmm.plot.figures import Figure
+from experiments.drawing import Figure
 from experiments.experiment import Experiment, Settings
 
 STOP_AT: list[int] = []

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dphmm.plot.figures import Figure
 from experiments.dependence import leakage, noise, real, tables
+from experiments.drawing import Figure
 from experiments.experiment import Cell, Experiment, Row, Settings, skipped
 
 EPSILONS = ("0.1", "0.3", "1", "3", "10", "30", "100", "300")

@@ -14,8 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from dphmm.plot.figures import Figure
 from experiments.dphmm import runtime, tables
+from experiments.drawing import Figure
 from experiments.experiment import Cell, Experiment, Own, Row, Settings
 from experiments.walks import cells as walks
 from experiments.walks.releases import Choices

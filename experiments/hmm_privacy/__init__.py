@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm.plot.figures import Figure
+from experiments.drawing import Figure
 from experiments.experiment import Cell, Experiment, OwnSequences, Row, Settings
 from experiments.hmm_privacy import casino, real, tables
 

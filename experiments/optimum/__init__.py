@@ -17,9 +17,9 @@ from dphmm.mechanisms import Staircase
 
 # The linear program itself: `OptimalTable` rounds its solution to an exact mechanism.
 from dphmm.mechanisms.table_program import Problem, optimum
-from dphmm.plot.figures import Figure
 from dphmm.policy import radius as within
 from dphmm.sensitivity import sensitivity_hull
+from experiments.drawing import Figure
 from experiments.experiment import Cell, Experiment, Row, Settings
 from experiments.optimum import tables
 from experiments.optimum.mechanisms import (

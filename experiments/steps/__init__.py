@@ -18,8 +18,8 @@ import numpy as np
 
 from dphmm import Grid
 from dphmm.errors import InvalidInput
-from dphmm.plot.figures import Figure
 from dphmm.storage import import_trajectories, load_trajectories
+from experiments.drawing import Figure
 from experiments.experiment import Cell, Experiment, Own, Row, Settings, bits_of, groups, skipped
 from experiments.walks.cells import DPLS, distances, mean, name_of, policies
 from experiments.walks.releases import TRANS, UTIL, release

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dphmm.plot.figures import Figure
+from experiments.drawing import Figure
 from experiments.walks.cells import READINGS
 
 if TYPE_CHECKING:

@@ -118,7 +118,7 @@ def test_the_worth_of_totals_is_told_in_words():
     table = WorthTable.of([one, replace(other, stays=replace(other.stays, found=()))], Fraction(2), [("no",), ()])
     assert table.stays == ["1 block", "7 blocks"]
     assert [row.stays for row in table.rows] == [["0.5", "not asked"], ["not computed", "not computed"]]
-    assert [(row.total, row.own, row.against) for row in table.rows] == [("2", True, ("no",)), ("1.33333", False, ())]
+    assert [(row.total, row.own, row.against) for row in table.rows] == [("2", True, ("no",)), ("1.33334", False, ())]
     assert table.rows[0].error == off(first.expected_error, "") and table.rows[0].answers.endswith(
         f" × {epsilon_words(first.schedule.exact)}"
     )

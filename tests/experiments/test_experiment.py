@@ -17,8 +17,8 @@ import pytest
 from experiments.experiment import Settings, bits_of, groups
 
 FOLDER = Path(__file__).parents[2] / "experiments"
-#: Types of arguments, and figures of tables: public modules without a list of names.
-PUBLIC = {"dphmm.types", "dphmm.plot.figures"}
+#: Types of arguments, and colours: public modules without a list of names.
+PUBLIC = {"dphmm.types", "dphmm.plot.axes"}
 
 
 def unexplained(text):

@@ -42,7 +42,7 @@ from dphmm.dependent._coefficients import (
 )
 from dphmm.dependent._models import Coefficients, Friendship, JointTable, Tree
 from dphmm.errors import InvalidInput, Refused
-from dphmm.plot.figures import axes
+from dphmm.plot.axes import axes
 from dphmm.types import Exact
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.plot.figures import BLUE, GREY, VERMILION, alone, axes, ground, in_plane, plain
+from dphmm.plot.axes import BLUE, GREY, VERMILION, alone, axes, ground, in_plane, plain
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.hull import SensitivityHull, as_constraint
 from dphmm.states.space import StateSpace

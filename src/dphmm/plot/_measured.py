@@ -6,7 +6,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
-from dphmm.plot.figures import COLOURS, MARKS, axes, literal, plain, titled
+from dphmm.plot.axes import COLOURS, MARKS, axes, literal, plain, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

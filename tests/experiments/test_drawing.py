@@ -2,27 +2,18 @@
 
 It could fail by lines that mix two groups, by a band at other numbers than the interval's, by a line in the order of
 the rows, or by a date in the file.
-
-Pictures load matplotlib when they are drawn, on the axes that are given or on new ones.
-
-Fails where `import dphmm.plot` loads matplotlib, where a missing matplotlib is a traceback, or where a title is cut.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
 
-import dphmm
-from dphmm.errors import InvalidInput
-from dphmm.plot import figures
-from dphmm.plot.figures import COLOURS, Figure, draw, lines
+from dphmm.plot.axes import COLOURS
+from experiments.drawing import Figure, draw, lines
 
 pytest.importorskip("matplotlib")
 
@@ -106,54 +97,3 @@ def test_without_panels_there_is_one_and_scales_are_as_asked(table):
     (place,) = (place for place in draw(figure, table[table["data"] == "one"]).axes if place.lines)
     assert place.get_xscale() == "log" and place.get_yscale() == "linear" and not place.collections
     assert place.get_xlabel() == "epsilon" and place.get_ylabel() == "error"
-
-
-pytest.importorskip("matplotlib")
-
-GRID = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=300.0)
-
-
-def test_without_axes_there_is_a_new_figure():
-    from matplotlib import pyplot
-
-    made = dphmm.plot.hull(dphmm.sensitivity.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID))
-    assert isinstance(made, Axes)
-    pyplot.close(made.figure)
-
-
-@pytest.mark.slow
-def test_matplotlib_is_loaded_when_a_picture_is_drawn():
-    code = """
-import sys, dphmm.plot
-for name in dphmm.plot.__all__:
-    getattr(dphmm.plot, name)
-print('matplotlib' in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-
-
-def test_without_matplotlib_there_is_a_hint(monkeypatch):
-    monkeypatch.setattr(figures, "find_spec", lambda name: None)
-    with pytest.raises(InvalidInput, match=r"dphmm\[plot\]"):
-        dphmm.plot.hull(dphmm.sensitivity.sensitivity_hull(dphmm.policy.radius(GRID, 700), GRID))
-
-
-def test_a_long_title_has_as_many_lines_as_the_axes_need(ax):
-    words = "a finding is a sentence and a sentence has many words " * 4
-    figures.titled(ax, words)
-    shown = ax.get_title()
-    assert shown.count("\n") >= 3 and shown.split() == words.split()
-    ax.figure.canvas.draw()
-    assert ax.title.get_window_extent().width <= ax.figure.bbox.width
-
-
-def test_a_name_is_no_formula(ax):
-    ax.set_title(figures.literal(r"$x^2$ and \alpha"))
-    ax.figure.canvas.draw()
-    assert figures.literal(r"$x$") == r"\$x\$" and figures.literal("plain") == "plain"
-
-
-def test_answers_of_one_number_lie_on_a_line():
-    line = dphmm.StateSpace(np.arange(5))
-    assert figures.in_plane(line, [3, 1]).tolist() == [[3, 0], [1, 0]]
