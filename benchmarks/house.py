@@ -31,9 +31,9 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_275,
-    "code lines of tests": 82_301,
-    "words of docs": 112_133,
+    "code lines": 64_308,
+    "code lines of tests": 82_373,
+    "words of docs": 112_142,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

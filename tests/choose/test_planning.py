@@ -1494,3 +1494,31 @@ def test_a_forecast_takes_no_plan_and_grows_with_what_is_planned(monkeypatch):
     # Each is timed by itself, on a busy machine too: many totals take longer than one by far.
     assert 0 < planner.forecast([Fraction(8)]) < planner.forecast([Fraction(8)] * 1000)
     assert large(monkeypatch).forecast([Fraction(8)]) > 0
+
+
+def test_answers_of_a_short_sequence_are_where_they_help_most():
+    """A label that is drawn at position 6 and kept: the middle of the sequence, position 4, tells nothing of it."""
+    n, steps = 6, 7
+    space = dphmm.StateSpace.labels([f"l{k}" for k in range(n)])
+    same, drawn = np.full((n, n), 0.01) + 0.94 * np.eye(n), np.full((n, n), 1 / n)
+    slots = dphmm.markov.Slots(positions="1-4, 5, 6+")
+    model = dphmm.MarkovModel([0.95, *[0.01] * (n - 1)], [same, drawn, same], slots=slots, space=space, start="at")
+    world = World(model, dphmm.policy.complete(n), space, dphmm.SequencePromise("2.5", steps=steps), epsilon="2.5")
+    found = world.plan("2.5")
+    errors = [world._errors(Schedule(world.promise, "2.5", [step])) for step in range(1, steps + 1)]
+    (step,) = found.schedule.at
+    assert world.candidate(world.promise, 1, Fraction(5, 2)).at == (4,) and step >= 6
+    assert found.expected_error == pytest.approx(errors[step - 1].smoothed)
+    least = min(errors, key=lambda each: each.smoothed)
+    assert found.expected_error <= least.smoothed + 2 * least.deviation
+    assert found.expected_error < errors[3].smoothed - 5 * errors[3].deviation
+
+
+def test_answers_stay_even_where_all_steps_are_alike():
+    """With a threshold of 2 deviations for each move seed 2 moves two answers: the best of many gains by chance."""
+    grid = dphmm.Grid.from_bounds(10.0, 50.0, 10.08, 50.05, 1000.0)
+    n = grid.n_states
+    model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), space=grid, start="at")
+    public = model, dphmm.policy.radius(grid, covers="1.5km"), grid, dphmm.SequencePromise(12, steps=20)
+    world = World(*public, epsilon=4, people=40, seed=2)
+    assert world.plan(12).schedule.at == world.candidate(world.promise, 3, Fraction(4)).at == (4, 11, 17)

@@ -95,7 +95,12 @@ def test_init_reads_names_that_another_delimiter_separates(sign, named, run, fol
         ("case_id,driver,date,lat,lon", "driver", ()),
         ("case,activity,timestamp", "case", ()),
         ("user_id,phone,h0,h1,h2,h3,h4,h5", COLUMN, ('about? "user_id" or "phone"; user-column = false',)),
-        ("id,h0,h1,h2,h3,h4,h5", COLUMN, ("no column says it", '"id" may number the rows; user-column = false')),
+        ("id,h0,h1,h2,h3,h4,h5", COLUMN, ('about? "id" if each row is another person; else no column says it',)),
+        (
+            "id,weight,male,urban,grammar,region,score,Jul.93,Aug.93,Sep.93,Oct.93,Nov.93",
+            COLUMN,
+            ('about? "id" if', "else one of its columns"),
+        ),
         ("name,h0,h1,h2,h3,h4,h5", COLUMN, ('about? "name"; user-column = false',)),
         ("h0,h1,h2,h3,h4,h5", COLUMN, ("no column says it; user-column = false",)),
         ("user,h0,h1,h2,h3,h4,h5", "user", ()),

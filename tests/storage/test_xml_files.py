@@ -6,12 +6,15 @@ depth, length, encodings or a cut: a small document is cut at every byte.
 
 from __future__ import annotations
 
+import gzip
 import io
+import tracemalloc
 
 import pytest
 
 from dphmm.errors import InvalidInput
 from dphmm.storage import xml_files
+from dphmm.storage.importers import import_trajectories
 from dphmm.storage.xml_files import elements
 
 
@@ -74,6 +77,58 @@ def test_a_tag_and_a_text_have_a_most_length(monkeypatch):
         read(b"<x>" + b"a" * 20_000 + b"</x>")
     with pytest.raises(InvalidInput, match="a tag beyond 1,000"):
         read(b"<x k='" + b"a" * 5000)
+
+
+class Endless(io.RawIOBase):
+    """A document that never ends: its beginning, then the same again and again; the bytes and the calls are counted."""
+
+    def __init__(self, begin, again):
+        self.begin, self.again, self.bytes, self.calls = begin, again, 0, 0
+
+    def read(self, size):
+        self.bytes, self.calls = self.bytes + size, self.calls + 1
+        begin, self.begin = self.begin, b""
+        return begin or self.again * (size // len(self.again))
+
+
+EVENT = b"<log><trace><event>"
+ENDLESS = {
+    "entities": (b"<!DOCTYPE x [", b'<!ENTITY a "ha">', "declares a document type"),
+    "an entity": (b'<!DOCTYPE x [<!ENTITY a "', b"a", "declares a document type"),
+    "a document type": (b"<!DOCTYPE ", b"a", "a tag beyond"),
+    "lists in lists": (EVENT, b'<list key="a">', "a depth beyond 100"),
+    "an attribute": (EVENT + b'<string key="', b"a", "a tag beyond"),
+    "attributes": (EVENT + b"<string ", b" ", "a tag beyond"),
+    "a comment": (EVENT + b"<!--", b"a", "a tag beyond"),
+    "a text": (EVENT, b"a", "a text beyond"),
+    "a text in parts": (EVENT + b"<![CDATA[", b"a\n", "a text beyond"),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_endless_document_is_refused_in_one_line_after_little_of_it(name, monkeypatch):
+    monkeypatch.setattr(xml_files, "MOST_LENGTH", 1 << 20)
+    monkeypatch.setattr(xml_files, "_BLOCK", 1 << 10)
+    begin, again, told = ENDLESS[name]
+    stream = Endless(begin, again)
+    with pytest.raises(InvalidInput, match=told) as refused:
+        list(elements("x.xml", stream))
+    assert "\n" not in str(refused.value) and stream.bytes <= 2 * xml_files.MOST_LENGTH + 4 * xml_files._BLOCK
+    # Each call reads an open tag from its beginning: as many calls as doublings, where blocks of one size are 1,024.
+    assert stream.calls < 20 or "text" in told
+
+
+def test_a_packed_bomb_takes_little_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(xml_files, "MOST_LENGTH", 1 << 20)
+    with gzip.open(tmp_path / "log.xes.gz", "wb", compresslevel=1) as packed:
+        packed.write(EVENT + b'<string key="' + b"a" * (1 << 26))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput, match="a tag beyond"):
+            import_trajectories(tmp_path / "log.xes.gz", "events", case_names="kept")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_document_in_blocks_of_any_size_is_the_whole(monkeypatch):

@@ -21,6 +21,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
+from scipy.special import ndtr, stdtrit
 
 from dphmm._cached import cached_property
 from dphmm._checks import EPSILON_MAX, EPSILON_MIN, exact_epsilon, exact_number, one_of, whole
@@ -75,6 +76,8 @@ from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 LADDER = tuple(Fraction(half, 2) for half in (1, 2, 3, 4, 6, 8, 12))
 #: A paced schedule may ask as wide a belief as there is after this share of the time until a release is due.
 SOONER = 0.8
+#: Answers times other steps, where each answer of a sequence is moved by itself: some seconds.
+_MOST_POSITIONS = 100
 #: Totals that a plan is compared with, as shares of its own.
 COMPARED = (Fraction(1, 4), Fraction(1, 2), Fraction(2))
 #: Steps of all invented people together.
@@ -415,7 +418,7 @@ class World:
 
         ``after``: as for `stays`.
         """
-        schedule, ladder = self.choose(total, progress)
+        schedule, ladder = self._by_position(*self.choose(total, progress))
         setting = self.setting
         return SchedulePlan(
             schedule=schedule,
@@ -464,6 +467,32 @@ class World:
             ladder.append(Candidate(epsilon, releases, *figures, number == best, people))
         return tried[best], tuple(ladder)
 
+    def _by_position(self, schedule: Schedule, ladder: tuple[Candidate, ...]) -> tuple[Schedule, tuple[Candidate, ...]]:
+        """The planned schedule of a short sequence with each answer where it helps most, and the ladder with it.
+
+        One answer at a time is moved to the step with the least error, in as many rounds as there are answers, if it
+        gains more than the best of as many moves would by chance: where all steps are alike, answers stay even.
+        """
+        moves = schedule.releases * (len(self.at) - schedule.releases)
+        if self.kind != "planned" or self.promise.steps is None or not 0 < moves <= _MOST_POSITIONS:
+            return schedule, ladder
+        even = schedule
+        for _ in range(schedule.releases):
+            before = schedule
+            for number in range(schedule.releases):
+                rest = [*schedule.at[:number], *schedule.at[number + 1 :]]
+                tried = [replace(schedule, at=sorted([*rest, step])) for step in self.at.tolist() if step not in rest]
+                best = min(tried, key=lambda each: self._errors(each).smoothed)
+                if self._is_worse(schedule, best, moves):
+                    schedule = best
+            if schedule == before:
+                break
+        if schedule == even:
+            return schedule, ladder
+        errors = self._per_length(self._known_errors(schedule))
+        figures = {name: getattr(errors, name) for name in ("asked", "online", "smoothed", "deviation")}
+        return schedule, tuple(replace(row, **figures) if row.chosen else row for row in ladder)
+
     def _best(self, tried: Sequence[Schedule]) -> int:
         """The number of the best schedule, by the people followed so far: by what speaks against it, then by error."""
         figures = [self._per_length(self._known_errors(schedule)) for schedule in tried]
@@ -472,12 +501,16 @@ class World:
         # The fewest releases come first, and keep their place where another is as good.
         return int(np.lexsort((errors, against))[0])
 
-    def _is_worse(self, schedule: Schedule, best: Schedule) -> bool:
-        """True if a schedule errs more than the best one, beyond chance, over the people followed under both."""
+    def _is_worse(self, schedule: Schedule, best: Schedule, tried: int = 1) -> bool:
+        """True if a schedule errs more than the best one, beyond chance, over the people followed under both.
+
+        ``tried``: the number of schedules of which the best one has the least error over these people.
+        """
         errors, least = self._followed_so_far[schedule], self._followed_so_far[best]
         both = min(len(errors), len(least))
         more = self.simulated(schedule).of_people(self._order[:both], errors[:both] - least[:both])
-        return (more.online if self.kind == "paced" else more.smoothed) > CHANCE * more.deviation
+        beyond = CHANCE if tried == 1 else -float(stdtrit(both - 1, ndtr(-CHANCE) / tried))
+        return (more.online if self.kind == "paced" else more.smoothed) > beyond * more.deviation
 
     def not_advised(self, planned: SchedulePlan) -> tuple[str, ...]:
         """The reasons for which a plan of these people is no advice: also where it is the best that was tried."""

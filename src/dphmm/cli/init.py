@@ -121,6 +121,8 @@ _STEPS = (
     re.compile(r"(.*?)\d+"),
 )
 _LEAST_WIDE = 5
+#: Columns that a question about the person names; of more it says none.
+_MOST_ASKED = 4
 
 
 @click.command("init", cls=Command, context_settings=CONTEXT)
@@ -239,7 +241,7 @@ def _other(columns: Sequence[str], otherwise: str) -> list[str]:
         return [
             'kind = "sequences"  # one person a row, one step a column',
             f"columns = {_toml(f'{steps[0]}:{steps[-1]}')}",
-            *_person([name for name in columns if name not in steps], _ROW_OF, default=""),
+            *_person([name for name in columns if name not in steps], _ROW_OF, default="", wide=True),
             *labels,
             *_PLAN,
             f"steps = {len(steps)}  # the budget is of a whole row",
@@ -266,20 +268,29 @@ def _labels(timed: bool) -> list[str]:
 
 
 def _person(
-    columns: Sequence[str], otherwise: str, default: str = "user", never_alone: Sequence[str] = ()
+    columns: Sequence[str],
+    otherwise: str,
+    default: str = "user",
+    never_alone: Sequence[str] = (),
+    wide: bool = False,
 ) -> list[str]:
     """The line that names the column of the person, or asks for it with the columns that could be it.
 
     ``otherwise``: the other possible answers than a column. ``default``: the column that the importer reads unnamed.
-    ``never_alone``: columns that are asked for, whatever their names.
+    ``never_alone``: columns that are asked for, whatever their names. ``wide``: a row is a whole sequence, so a number
+    of the row may be the person.
     """
     moving = [name for name in columns if _moves(name) and name not in never_alone]
     if len(moving) == 1:
         return _column("user-column", moving[0], default)
     numbers = [name for name in columns if not name.strip() or _ROW_NUMBER.fullmatch(" ".join(_words(name)))]
-    asked = "who is a row about? " + _listed(moving or [name for name in columns if name not in numbers])
-    never = f"; {_listed(numbers)} may number the rows" if numbers else ""
-    return [f'user-column = "{COLUMN}"  # {asked}{never}; {otherwise}']
+    likely = moving or [name for name in columns if name not in numbers]
+    asked = _listed(likely) if len(likely) <= _MOST_ASKED else "one of its columns"
+    if numbers and wide:
+        asked, otherwise = f"{_listed(numbers)} if each row is another person", f"else {asked}"
+    elif numbers:
+        asked += f"; {_listed(numbers)} may number the rows"
+    return [f'user-column = "{COLUMN}"  # who is a row about? {asked}; {otherwise}']
 
 
 def _moves(name: str) -> bool:

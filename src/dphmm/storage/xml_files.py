@@ -57,9 +57,10 @@ def elements(name: str, stream: IO[bytes]) -> Iterator[Element]:
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = text.append
     parser.buffer_text = True
-    block = b"x"
+    block, unfinished = b"x", 0
     while block:
-        block = stream.read(_BLOCK)
+        # A tag that goes on is read again from its beginning: in blocks as long as it is so far that is linear.
+        block = stream.read(max(_BLOCK, unfinished))
         length += len(block)
         try:
             parser.Parse(block, not block)
@@ -68,7 +69,8 @@ def elements(name: str, stream: IO[bytes]) -> Iterator[Element]:
         except (expat.ExpatError, ValueError, LookupError):
             # Errors of encodings are of several kinds, and quote what they have read.
             raise InvalidInput("source", f"{name}, which cannot be read", "a whole document of XML") from None
-        check(length - parser.CurrentByteIndex, MOST_LENGTH, "a tag")
+        unfinished = length - parser.CurrentByteIndex
+        check(unfinished, MOST_LENGTH, "a tag")
         check(sum(map(len, text)), MOST_LENGTH, "a text")
         yield from ended
         ended.clear()
