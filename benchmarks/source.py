@@ -21,8 +21,9 @@ HEAVY = frozenset([
 ])  # fmt: skip
 #: A text that names a module of the package, or all below one ("dphmm.plot."), or a name in one (after a colon).
 NAMED = re.compile(r"(dphmm(?:\.\w+)+)(\.?)(?::\w+)?")
-#: The rooms whose files may name their own modules by text, as every `__init__` may: commands are loaded by name.
-NAMING_ROOMS = ("dphmm.cli",)
+#: The rooms whose files may name their own modules by text, as every `__init__` may through `_lazy`: commands are
+#: loaded by name.
+NAMING_ROOMS = ("dphmm.cli", "dphmm._lazy")
 
 
 class Import(NamedTuple):

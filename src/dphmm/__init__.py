@@ -15,8 +15,9 @@ Names are loaded when first used, so importing dphmm is quick.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from dphmm._lazy import lazy
 
 if TYPE_CHECKING:
     from dphmm import accounting as accounting
@@ -51,40 +52,8 @@ if TYPE_CHECKING:
 
     __version__: str
 
-#: Where each public name lives; a name that is its own module is a namespace.
-_HOMES = {
-    "Setup": "dphmm.setup.setup",
-    "Plan": "dphmm.setup.setup",
-    "Released": "dphmm.setup.released",
-    "open": "dphmm.setup.released",
-    "open_ledger": "dphmm.storage.ledger",
-    "accounting": "dphmm.accounting",
-    "audit": "dphmm.audit",
-    "choose": "dphmm.choose",
-    "dependent": "dphmm.dependent",
-    "errors": "dphmm.errors",
-    "evaluation": "dphmm.evaluation",
-    "markov": "dphmm.markov",
-    "mechanisms": "dphmm.mechanisms",
-    "plot": "dphmm.plot",
-    "policy": "dphmm.policy",
-    "reconstruction": "dphmm.reconstruction",
-    "report": "dphmm.report",
-    "sensitivity": "dphmm.sensitivity",
-    "session": "dphmm.session",
-    "states": "dphmm.states",
-    "storage": "dphmm.storage",
-    "MarkovModel": "dphmm.markov.model",
-    "StateSpace": "dphmm.states.space",
-    "Grid": "dphmm.states.grid",
-    "ReplayBits": "dphmm.samplers.entropy",
-    "ReleaseSession": "dphmm.session.session",
-    "SequencePromise": "dphmm.accounting.promise",
-    "release_many": "dphmm.batch",
-    "query": "dphmm.dependent._question",
-}
-
-__all__ = sorted([*_HOMES, "__version__"])
+_load, __dir__, __all__ = lazy(__name__)
+__all__.append("__version__")
 
 
 def __getattr__(name: str) -> Any:
@@ -92,12 +61,4 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return globals().setdefault(name, version("dphmm"))
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'dphmm' has no attribute {name!r}")
-    module = import_module(home)
-    return module if home == f"dphmm.{name}" else getattr(module, name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    return _load(name)

@@ -11,8 +11,9 @@ Remember it: MemoryLedger here, ``dphmm.open_ledger`` for a file; both are a Led
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dphmm._lazy import lazy
 
 if TYPE_CHECKING:
     from dphmm.accounting.edge_leakage import Couplable as Couplable
@@ -64,67 +65,4 @@ if TYPE_CHECKING:
     from dphmm.accounting.temporal import temporal_allocation as temporal_allocation
     from dphmm.accounting.temporal import temporal_leakage as temporal_leakage
 
-#: Where each public name lives: a release loads the ledger, and none of the theorems.
-_HOMES = {
-    "Caps": "ledger",
-    "ComposedEvents": "event",
-    "Couplable": "edge_leakage",
-    "Entry": "ledger",
-    "Guarantee": "event",
-    "Leakage": "temporal",
-    "LearningEvent": "event",
-    "Ledger": "ledger",
-    "LedgerSummary": "ledger",
-    "Looked": "ledger",
-    "MemoryLedger": "ledger",
-    "NoisyCounts": "event",
-    "NotPrivateEvent": "event",
-    "PlanRecord": "ledger",
-    "PersonTotals": "publication",
-    "PolicyLeakage": "edge_leakage",
-    "Publication": "publication",
-    "Published": "publication",
-    "QuerySummary": "ledger",
-    "ReleaseEvent": "event",
-    "Request": "ledger",
-    "Requests": "ledger",
-    "Schedule": "promise",
-    "SequencePromise": "promise",
-    "SessionHeader": "ledger",
-    "SeveralQueries": "event",
-    "SkipEvent": "event",
-    "Spent": "ledger",
-    "StoredMany": "ledger",
-    "SubjectSummary": "ledger",
-    "Transaction": "ledger",
-    "couplable": "edge_leakage",
-    "learned": "event",
-    "ledger_summary": "ledger",
-    "losses_per_step": "temporal",
-    "neighbouring_paths": "event",
-    "policy_leakage": "edge_leakage",
-    "replay": "ledger",
-    "summarise": "ledger",
-    "summarise_ledger": "ledger",
-    "temporal_allocation": "temporal",
-    "temporal_leakage": "temporal",
-    "theorem_5_3": "event",
-    "theorem_6_3": "event",
-    "theorem_7_1": "event",
-    "theorem_7_2": "event",
-    "together": "event",
-    "totals": "publication",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'dphmm.accounting' has no attribute {name!r}")
-    return globals().setdefault(name, getattr(import_module(f"dphmm.accounting.{home}"), name))
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -9,53 +9,30 @@
 - `attack`, `Adversary`, `exposure`, `LocalHulls`: the beliefs of adversaries about releases; the first needs the truth
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dphmm._lazy import lazy
 
 # Modules have the names of two functions.
-from dphmm.audit.black_box import BlackBoxVerdict, black_box, is_on_lattice, sample_plan
-from dphmm.audit.verify import Verdict, verify, verify_steps
+from dphmm.audit.black_box import BlackBoxVerdict as BlackBoxVerdict
+from dphmm.audit.black_box import black_box as black_box
+from dphmm.audit.black_box import is_on_lattice as is_on_lattice
+from dphmm.audit.black_box import sample_plan as sample_plan
+from dphmm.audit.verify import Verdict as Verdict
+from dphmm.audit.verify import verify as verify
+from dphmm.audit.verify import verify_steps as verify_steps
 
 if TYPE_CHECKING:
-    from dphmm.audit.attacks.attack import Adversary, AttackReport, attack
-    from dphmm.audit.attacks.unsafe_hulls import LocalHulls, exposure
-    from dphmm.audit.check import CheckedRelease, check_release
-    from dphmm.audit.reading import read
-    from dphmm.audit.release_tables import check_release_table
-    from dphmm.audit.sequences import SequenceVerdict, sequence_loss
+    from dphmm.audit.attacks.attack import Adversary as Adversary
+    from dphmm.audit.attacks.attack import AttackReport as AttackReport
+    from dphmm.audit.attacks.attack import attack as attack
+    from dphmm.audit.attacks.unsafe_hulls import LocalHulls as LocalHulls
+    from dphmm.audit.attacks.unsafe_hulls import exposure as exposure
+    from dphmm.audit.check import CheckedRelease as CheckedRelease
+    from dphmm.audit.check import check_release as check_release
+    from dphmm.audit.reading import read as read
+    from dphmm.audit.release_tables import check_release_table as check_release_table
+    from dphmm.audit.sequences import SequenceVerdict as SequenceVerdict
+    from dphmm.audit.sequences import sequence_loss as sequence_loss
 
-#: A release opens its file again, and needs none of these.
-_HOMES = {
-    **dict.fromkeys(("Adversary", "AttackReport", "LocalHulls", "attack", "exposure"), "dphmm.audit.attacks"),
-    **dict.fromkeys(("CheckedRelease", "check_release"), "dphmm.audit.check"),
-    "check_release_table": "dphmm.audit.release_tables",
-    "read": "dphmm.audit.reading",
-    **dict.fromkeys(("SequenceVerdict", "sequence_loss"), "dphmm.audit.sequences"),
-}
-
-__all__ = [
-    "Adversary",
-    "AttackReport",
-    "BlackBoxVerdict",
-    "CheckedRelease",
-    "LocalHulls",
-    "SequenceVerdict",
-    "Verdict",
-    "attack",
-    "black_box",
-    "check_release",
-    "check_release_table",
-    "exposure",
-    "is_on_lattice",
-    "read",
-    "sample_plan",
-    "sequence_loss",
-    "verify",
-    "verify_steps",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dphmm.audit' has no attribute {name!r}")
-    return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dphmm._lazy import lazy
 
 if TYPE_CHECKING:
     from dphmm.choose.planning import plan as plan
@@ -16,22 +17,4 @@ if TYPE_CHECKING:
     from dphmm.choose.schedule_plan import save_plan as save_plan
     from dphmm.optimizing import optimize as optimize
 
-_HOMES = {
-    "SchedulePlan": "dphmm.choose.schedule_plan",
-    "optimize": "dphmm.optimizing",
-    "plan": "dphmm.choose.planning",
-    "read_plan": "dphmm.choose.schedule_plan",
-    "save_plan": "dphmm.choose.schedule_plan",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dphmm.choose' has no attribute {name!r}")
-    return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -13,8 +13,9 @@ Names are loaded when first used. The papers' experiments are no part of the pac
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dphmm._lazy import lazy
 
 if TYPE_CHECKING:
     from dphmm.audit.resampling import Interval as Interval
@@ -38,27 +39,4 @@ if TYPE_CHECKING:
     from dphmm.evaluation.table_check import check_table as check_table
     from dphmm.synthesis import synthesize as synthesize
 
-_NAMES = {
-    "city": ("City", "simulate_city"),
-    "measures": (
-        *("Error", "PrecisionRecall", "bootstrap_mean", "density_error", "error", "error_km", "flow_error"),
-        *("gyration_error", "nearest_places_error", "of_distances", "radius_of_gyration", "visit_length_error"),
-        "visit_lengths",
-    ),
-    "table_check": ("TableCheck", "check_table"),
-}
-_HOMES = {name: f"dphmm.evaluation.{module}" for module, names in _NAMES.items() for name in names}
-_HOMES |= {"Interval": "dphmm.audit.resampling", "protection_facts": "dphmm.choose.details"}
-_HOMES["synthesize"] = "dphmm.synthesis"
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dphmm.evaluation' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -10,12 +10,12 @@ Belief          log-probabilities beside a support that never underflows: predic
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dphmm.markov.filtering import Belief
-from dphmm.markov.model import MarkovModel
-from dphmm.types import Predecessors
+from dphmm._lazy import lazy
+from dphmm.markov.filtering import Belief as Belief
+from dphmm.markov.model import MarkovModel as MarkovModel
+from dphmm.types import Predecessors as Predecessors
 
 if TYPE_CHECKING:
     from dphmm.markov.estimate import FitReport as FitReport
@@ -24,23 +24,4 @@ if TYPE_CHECKING:
     from dphmm.markov.slots import Slots as Slots
     from dphmm.markov.trajectories import fit as fit
 
-#: Fitting is loaded where somebody fits: a release does not.
-_HOMES = {
-    "CategoricalHMM": "dphmm.markov.hidden.hmm",
-    "FitReport": "dphmm.markov.estimate",
-    "Slots": "dphmm.markov.slots",
-    "fit": "dphmm.markov.trajectories",
-    "keep_visited": "dphmm.markov.estimate",
-}
-
-__all__ = ["Belief", "CategoricalHMM", "FitReport", "MarkovModel", "Predecessors", "Slots", "fit", "keep_visited"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dphmm.markov' has no attribute {name!r}")
-    return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -13,8 +13,9 @@ and ``.table`` has its numbers. The others are drawn on a matplotlib Axes, which
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dphmm._lazy import lazy
 
 if TYPE_CHECKING:
     from dphmm.plot._bodies import degree_of_protection as degree_of_protection
@@ -32,32 +33,4 @@ if TYPE_CHECKING:
     from dphmm.plot._reports import shares as shares
     from dphmm.plot._reports import strip as strip
 
-_NAMES = {
-    "_bodies": ("degree_of_protection", "hull", "policy"),
-    "_flows": ("directly_follows",),
-    "_measured": ("attacks",),
-    "_reports": (
-        "belief",
-        "day",
-        "error",
-        "indistinguishable",
-        "ladder",
-        "nights",
-        "people",
-        "shares",
-        "strip",
-    ),
-}
-_HOMES = {name: f"dphmm.plot.{module}" for module, names in _NAMES.items() for name in names}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dphmm.plot' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -12,8 +12,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dphmm._lazy import lazy
 
 if TYPE_CHECKING:
     from dphmm.decoding import OtherQuery as OtherQuery
@@ -22,22 +23,4 @@ if TYPE_CHECKING:
     from dphmm.learning.learn import learn as learn
     from dphmm.reconstruction.aggregates import population as population
 
-_HOMES = {
-    "OtherQuery": "dphmm.decoding",
-    "event_odds": "dphmm.decoding",
-    "learn": "dphmm.learning.learn",
-    "population": "dphmm.reconstruction.aggregates",
-    "smooth": "dphmm.decoding",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dphmm.reconstruction' has no attribute {name!r}")
-    return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy(__name__)

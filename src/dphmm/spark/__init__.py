@@ -15,8 +15,9 @@ It needs pyspark 4.1 or newer (``pip install 'dphmm[spark]'``), which is loaded 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dphmm._lazy import lazy
 
 if TYPE_CHECKING:
     from dphmm.spark.batch import release as release
@@ -29,36 +30,4 @@ if TYPE_CHECKING:
     from dphmm.spark.queries import histogram as histogram
     from dphmm.spark.settings import check as check
 
-_HOMES = {
-    "check": "dphmm.spark.settings",
-    "count_transitions": "dphmm.spark.counting",
-    "degrees": "dphmm.spark.queries",
-    "fit_hidden": "dphmm.spark.hidden",
-    "fit_private": "dphmm.spark.queries",
-    "histogram": "dphmm.spark.queries",
-    "release": "dphmm.spark.batch",
-    "released": "dphmm.spark.batch",
-    "statements": "dphmm.spark.batch",
-}
-
-__all__ = [
-    "check",
-    "count_transitions",
-    "degrees",
-    "fit_hidden",
-    "fit_private",
-    "histogram",
-    "release",
-    "released",
-    "statements",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dphmm.spark' has no attribute {name!r}")
-    return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy(__name__)

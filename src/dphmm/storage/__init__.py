@@ -10,8 +10,9 @@ Names are loaded when first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dphmm._lazy import lazy
 
 if TYPE_CHECKING:
     from dphmm.storage.fits import fit as fit
@@ -33,35 +34,4 @@ if TYPE_CHECKING:
     from dphmm.storage.tables import convert_frame as convert_frame
     from dphmm.storage.trajectories import load_trajectories as load_trajectories
 
-_HOMES = {
-    "convert_frame": "dphmm.storage.tables",
-    "fit": "dphmm.storage.fits",
-    "fit_once": "dphmm.storage.publications",
-    "forecast_fit": "dphmm.storage.fits",
-    "import_trajectories": "dphmm.storage.importers",
-    "load_hidden_model": "dphmm.storage.hidden_models",
-    "load_model": "dphmm.storage.models",
-    "load_policy": "dphmm.storage.policies",
-    "load_policy_space": "dphmm.storage.policies",
-    "load_setting": "dphmm.storage.policies",
-    "load_table": "dphmm.storage.made_tables",
-    "load_trajectories": "dphmm.storage.trajectories",
-    "save_hidden_model": "dphmm.storage.hidden_models",
-    "save_model": "dphmm.storage.models",
-    "save_policy": "dphmm.storage.policies",
-    "save_table": "dphmm.storage.made_tables",
-    "split_people": "dphmm.storage.fits",
-    "to_geopandas": "dphmm.storage.geo_files",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dphmm.storage' has no attribute {name!r}")
-    return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy(__name__)
