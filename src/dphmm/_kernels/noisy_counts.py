@@ -21,8 +21,6 @@ from dphmm.types import FloatArray, IntArray
 LOWEST, HIGHEST = -30.0, 60.0
 #: Below this exponent a geometric series is taken from its expansion.
 _FLAT = 1e-4
-#: Above this exponent the last term of a series is nothing beside the first.
-_STEEP = 700.0
 
 
 @kernel
@@ -31,8 +29,8 @@ def count_given(value: float, log_mean: float, decay: float) -> tuple[float, flo
     log_ratio = -math.log1p(math.exp(-log_mean))
     log_none = log_ratio - log_mean
     # From the noisy count upwards every term is exp(log_ratio - decay) of the one before.
-    fall = log_ratio - decay
-    log_rest, rest = -math.log(-math.expm1(fall)), 1.0 / math.expm1(-fall)
+    missing = -math.expm1(log_ratio - decay)
+    log_rest, rest = -math.log(missing), (1.0 - missing) / missing
     if value < 0.0:
         return log_none + value * decay + log_rest, rest
     terms, tilt = value + 1.0, log_ratio + decay
@@ -41,18 +39,15 @@ def count_given(value: float, log_mean: float, decay: float) -> tuple[float, flo
         log_below = value * log_ratio + math.log(terms) - 0.5 * tilt * value
         below = 0.5 * value + tilt * value * (value + 2.0) / 12.0
     else:
-        away = 1.0 / math.expm1(steep)
-        if steep * terms < _STEEP:
-            away -= terms / math.expm1(steep * terms)
+        single, many = -math.expm1(-steep), -math.expm1(-steep * terms)
+        away = (1.0 - single) / single - terms * (1.0 - many) / many
         below = value - away if tilt > 0.0 else away
-        log_below = value * log_ratio if tilt > 0.0 else -value * decay
-        log_below += math.log(-math.expm1(-steep * terms)) - math.log(-math.expm1(-steep))
+        log_below = (value * log_ratio if tilt > 0.0 else -value * decay) + math.log(many / single)
     log_above = terms * log_ratio - decay + log_rest
-    largest = max(log_below, log_above)
-    part, other = math.exp(log_above - largest), math.exp(log_below - largest)
-    share = part / (part + other)
+    smaller = math.exp(-abs(log_above - log_below))
+    share = (smaller if log_above < log_below else 1.0) / (1.0 + smaller)
     count = below * (1.0 - share) + (terms + rest) * share
-    return log_none + largest + math.log(part + other), count
+    return log_none + max(log_below, log_above) + math.log1p(smaller), count
 
 
 @kernel
@@ -87,11 +82,11 @@ def rates_given(
                 # What was added up is told beside the likeliest multiple.
                 smaller = math.exp(largest - loglik)
                 likelihood, rate, slope, largest = likelihood * smaller, rate * smaller, slope * smaller, loglik
-            part = math.exp(loglik - largest)
+            part, mean = math.exp(loglik - largest), math.exp(log_mean)
             likelihood += part
             # The rate given the count: of an exponential and a Poisson law.
-            rate += part * (count + 1.0) / (1.0 + math.exp(-log_mean))
-            slope += part * ((count + 1.0) / (1.0 + math.exp(log_mean)) - 1.0)
+            rate += part * (count + 1.0) * mean / (1.0 + mean)
+            slope += part * ((count + 1.0) / (1.0 + mean) - 1.0)
         total += largest + math.log(likelihood)
         rates[c] = rate / likelihood
         slope /= likelihood

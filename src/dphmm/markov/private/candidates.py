@@ -2,7 +2,8 @@
 
 Hidden models climb from several starts; the most probable one stays. If every parameter was drawn, a chain of the
 symbols themselves is a candidate, too: its states are the symbols. The one under which the histogram is more probable
-is taken, each with its prior. A public start gives its states a meaning, so no chain takes its place.
+is taken, each at its likeliest parameters and with the prior of the climbs. A public start gives its states a meaning,
+so no chain takes its place.
 
 Proof: docs/proofs/noisy-tables.md.
 """
@@ -10,12 +11,14 @@ Proof: docs/proofs/noisy-tables.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from dphmm.markov.hidden.parameters import Parameters
+from dphmm.markov.private.descent import minimised
 from dphmm.markov.private.ngrams import (
+    HIGHEST,
+    LEAST,
     PSEUDO_COUNTS,
     Climb,
     WordTable,
@@ -24,16 +27,10 @@ from dphmm.markov.private.ngrams import (
     log_density,
     of_symbols,
     prior_rows,
+    shares,
 )
 from dphmm.markov.private.noisy_table import posterior
 from dphmm.types import FloatArray
-
-
-class Chain(NamedTuple):
-    """A chain of the symbols as a hidden model that shows its states, and the log-probability of its table."""
-
-    parameters: Parameters
-    evidence: float
 
 
 def most_probable(
@@ -59,10 +56,10 @@ def most_probable(
     if not chain:
         return climbs[best]
     table, wide = of_pairs(values, histogram, scale)
-    seen = chain_of(table, histogram.stays, wide)
-    if seen.evidence <= evidence_of(climbs[best], table, histogram, wide, prior_rows(begins[best], public)):
+    seen = likeliest_chain(table, histogram.stays, wide, n_iter, tol)
+    if seen <= evidence_of(climbs[best], table, histogram, wide, prior_rows(begins[best], public)):
         return climbs[best]
-    return Climb(seen.parameters, float(table.sum()), [seen.evidence], True)
+    return Climb(chain_of(table, histogram.stays, wide), float(table.sum()), [seen], True)
 
 
 def of_pairs(values: FloatArray, histogram: WordTable, scale: float) -> tuple[FloatArray, float]:
@@ -77,7 +74,7 @@ def of_pairs(values: FloatArray, histogram: WordTable, scale: float) -> tuple[Fl
     return cells.sum(axis=2), scale * cells.shape[2] ** 0.5
 
 
-def chain_of(table: FloatArray, stays: bool, scale: float) -> Chain:
+def chain_of(table: FloatArray, stays: bool, scale: float) -> Parameters:
     """The chain of the symbols by the rates of `noisy_table`.
 
     Of symbols that leave and stay: from each of them to another one as often as that one is left, but for a factor.
@@ -86,15 +83,43 @@ def chain_of(table: FloatArray, stays: bool, scale: float) -> Chain:
     rows, columns = np.repeat(np.arange(n), table.shape[1]), np.tile(np.arange(n), n)
     if stays:
         # Leaving goes to one more state, elsewhere.
-        fitted = posterior(table.ravel(), np.zeros(2 * n), rows, np.tile([n, n + 1], n), n + 1, scale)
-        leaving, staying = fitted.rates.reshape(n, 2).T
+        rates = posterior(table.ravel(), np.zeros(2 * n), rows, np.tile([n, n + 1], n), n + 1, scale).rates
+        leaving, staying = rates.reshape(n, 2).T
         others = np.where(np.eye(n, dtype=np.bool_), 0.0, leaving)
         rates = others * (leaving / others.sum(axis=1))[:, None] + np.diag(staying)
     else:
-        fitted = posterior(table.ravel(), np.zeros(n * n), rows, np.where(rows == columns, n, columns), n, scale)
-        rates = fitted.rates.reshape(n, n)
+        places = np.where(rows == columns, n, columns)
+        rates = posterior(table.ravel(), np.zeros(n * n), rows, places, n, scale).rates.reshape(n, n)
     totals = rates.sum(axis=1)
-    return Chain(Parameters(totals / totals.sum(), rates / totals[:, None], np.eye(n)), fitted.evidence)
+    return Parameters(totals / totals.sum(), rates / totals[:, None], np.eye(n))
+
+
+def likeliest_chain(table: FloatArray, stays: bool, scale: float, n_iter: int, tol: float) -> float:
+    """The log-probability of such a table under the likeliest chain of the symbols, its prior counted as 0 at its rows.
+
+    The law and the prior are those of a hidden model with a state for each symbol. Of symbols that leave and stay, the
+    moves from one to all others are one cell of a row. n_iter, tol : as in `likeliest`.
+    """
+    n = len(table)
+    even = Parameters(np.full(n, 1.0 / n), np.full((n, n), 1.0 / n), np.eye(n))
+    prior = WordTable(n, 2, stays).of_words(prior_rows(even, "")[1].ravel()).reshape(n, -1)
+
+    def cost(point: FloatArray) -> tuple[float, FloatArray]:
+        total, starts = float(np.exp(min(point[0], HIGHEST))), shares(point[None, 1 : n + 1])[0]
+        rows = shares(point[n + 1 :].reshape(prior.shape))
+        joint = (starts[:, None] * rows).ravel()
+        logs, slopes = log_density(table.ravel(), total * joint, scale)
+        counts = (total * slopes * joint).reshape(prior.shape)
+        of_starts, of_rows = counts.sum(axis=1) + PSEUDO_COUNTS / n, counts + PSEUDO_COUNTS * prior
+        by_rows = of_rows - rows * of_rows.sum(axis=1, keepdims=True)
+        gradient = [counts.sum(keepdims=True).ravel(), of_starts - starts * of_starts.sum(), by_rows.ravel()]
+        ratios = np.maximum(rows, LEAST) / prior
+        apart = float(np.log(np.maximum(n * starts, LEAST)).mean() + (prior * np.log(ratios)).sum())
+        return -float(logs.sum()) - PSEUDO_COUNTS * apart, -np.concatenate(gradient)
+
+    begin = np.concatenate([np.zeros(n + 1), np.log(prior).ravel()])
+    begin[0] = np.log(max(float(table.sum()), scale * table.size / 3))
+    return -minimised(cost, begin, n_iter, tol).values[-1]
 
 
 def evidence_of(

@@ -8,12 +8,12 @@ Proof: docs/proofs/noisy-tables.md.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from dphmm._kernels.descent import dot, downwards
 from dphmm.types import FloatArray
 
 #: Steps that are remembered; the share of the expected decrease that a step must reach.
@@ -44,19 +44,11 @@ def minimised(
     """
     point = start
     value, slope = cost(point)
-    memory: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=_MEMORY)
-    values, used, rate = [value], 1, 1.0 / max(1.0, float(np.sqrt(_dot(slope, slope))))
+    moves, changes, pairs = np.zeros((_MEMORY, len(start))), np.zeros((_MEMORY, len(start))), 0
+    values, used, rate = [value], 1, 1.0 / max(1.0, dot(slope, slope) ** 0.5)
     while used < steps:
-        direction, factors = -slope, list[float]()
-        for move, change, curvature in reversed(memory):
-            factors.append(_dot(move, direction) / curvature)
-            direction = direction - factors[-1] * change
-        if memory:
-            _, change, curvature = memory[-1]
-            direction = direction * (curvature / _dot(change, change))
-        for (move, change, curvature), factor in zip(memory, reversed(factors), strict=True):
-            direction = direction + (factor - _dot(change, direction) / curvature) * move
-        fall = _dot(slope, direction)
+        direction = downwards(slope, moves, changes, pairs)
+        fall = dot(slope, direction)
         while used < steps:
             trial = point + rate * direction
             value, new_slope = cost(trial)
@@ -67,14 +59,11 @@ def minimised(
         else:
             break
         move, change = trial - point, new_slope - slope
-        if (curvature := _dot(move, change)) > 1e-12 * _dot(change, change):
-            memory.append((move, change, curvature))
+        if dot(move, change) > 1e-12 * dot(change, change):
+            moves[pairs % _MEMORY], changes[pairs % _MEMORY] = move, change
+            pairs += 1
         point, slope, rate = trial, new_slope, 1.0
         values.append(value)
         if values[-2] - value < tolerance:
             return Minimum(point, values, True)
     return Minimum(point, values, False)
-
-
-def _dot(first: FloatArray, second: FloatArray) -> float:
-    return float((first * second).sum())

@@ -36,9 +36,9 @@ PEOPLE_PER_SYMBOL, PEOPLE_PER_CELL = 30, 10
 #: What an event calls the histogram of symbols that stay and leave.
 _STAYS = "symbols that stay and leave"
 #: Logs of the total are kept below this.
-_HIGHEST = 40.0
+HIGHEST = 40.0
 #: Logs are taken of at least this.
-_LEAST = 1e-300
+LEAST = 1e-300
 
 
 Numbers = TypeVar("Numbers", IntArray, FloatArray)
@@ -173,12 +173,11 @@ def likeliest(
         for (letter, place), logs in zip(places.items(), np.split(point[1:], ends[:-1]), strict=True):
             rows = np.full(tables[letter].shape, -np.inf)
             rows[place] = logs
-            weights = np.exp(rows - rows.max(axis=1, keepdims=True))
-            found[letter] = weights / weights.sum(axis=1, keepdims=True)
+            found[letter] = shares(rows)
         return found
 
     def cost(point: FloatArray) -> tuple[float, FloatArray]:
-        now, total = unpacked(point), float(np.exp(min(point[0], _HIGHEST)))
+        now, total = unpacked(point), float(np.exp(min(point[0], HIGHEST)))
         forward, backward = _passes(now["s"][0], now["t"], now["e"], histogram.order)
         chance = histogram.of_words(forward[-1].sum(axis=1))
         logs, slopes = log_density(values, total * chance, scale)
@@ -189,7 +188,7 @@ def likeliest(
             # Of log-probabilities, each row of which is divided by its sum.
             counts = moves[letter] + PSEUDO_COUNTS * blocks[letter]
             value += PSEUDO_COUNTS * float(
-                (blocks[letter][place] * np.log(np.maximum(now[letter][place], _LEAST))).sum()
+                (blocks[letter][place] * np.log(np.maximum(now[letter][place], LEAST))).sum()
             )
             gradient.append((counts - now[letter] * counts.sum(axis=1, keepdims=True))[place])
         return -value, -np.concatenate(gradient)
@@ -197,7 +196,7 @@ def likeliest(
     guess = np.log(max(float(values.sum()), scale * len(values) / 3))
     begin = np.concatenate([[guess], *(np.log(tables[letter][place]) for letter, place in places.items())])
     found = minimised(cost, begin, n_iter, tol)
-    last, total = unpacked(found.point), float(np.exp(min(found.point[0], _HIGHEST)))
+    last, total = unpacked(found.point), float(np.exp(min(found.point[0], HIGHEST)))
     learned = Parameters(last["s"][0], last["t"], last["e"])
     return Climb(learned, total, [-value for value in found.values], found.settled)
 
@@ -211,6 +210,12 @@ def of_symbols(values: FloatArray, start: Parameters, public: str) -> Parameters
     commonest = np.argsort(-values.reshape(v, -1).sum(axis=1), kind="stable")[np.arange(n) % v]
     moves = start.transition if "t" in public else APART * np.eye(n) + (1.0 - APART) / n
     return Parameters(start.initial, moves, APART * np.eye(v)[commonest] + (1.0 - APART) / v)
+
+
+def shares(logs: FloatArray) -> FloatArray:
+    """Rows that sum to 1, from their logs but for a constant each."""
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def _tables(parameters: Parameters) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -36,7 +36,7 @@ APART = (np.log(16.0) * _FAR, -np.abs(_FAR) - np.log(np.exp(-np.abs(_FAR)).sum()
 MOST_CELLS = 3 * 10**7
 MOST_STEPS = 200
 #: A step that gains less log-likelihood is the last one.
-TOLERANCE = 1e-3
+TOLERANCE = 1e-2
 
 
 def rates_of(values: FloatArray, rows: IntArray, columns: IntArray, n_states: int, scale: float) -> FloatArray:
@@ -75,7 +75,7 @@ def invented(means: FloatArray, scale: float, random: np.random.Generator) -> Fl
 
 
 class Posterior(NamedTuple):
-    """Posterior means (m,), and the log-probability of the table at the likeliest factors, with their own prior."""
+    """Posterior means (m,), and the log-probability of the table at the likeliest factors, but for a constant."""
 
     rates: FloatArray
     evidence: float
@@ -106,9 +106,11 @@ def _under(
     rates = np.empty(len(values))
     # The level, left of each state and of the beginning, right of each state and of the diagonal.
     width = np.concatenate([np.full(n, SPREAD), [LOOSE], np.full(n, SPREAD), [LOOSE]])
-    # In these units all factors are about as steep.
+    expected = max(float(values.sum()), 0.1 * len(values) * scale)
+    # In these units all factors are about as steep: a cell says little where noise is beyond its mean.
+    signal = (expected / (expected + len(values) * scale)) ** 2
     cells = [np.array([len(values)]), np.bincount(rows, minlength=n + 1), np.bincount(columns, minlength=n + 1)]
-    unit = 1.0 / np.sqrt(np.concatenate(cells) + 1.0)
+    unit = 1.0 / np.sqrt(signal * np.concatenate(cells) + np.concatenate([[0.0], 1.0 / width**2]))
 
     def cost(scaled: FloatArray) -> tuple[float, FloatArray]:
         factors, slopes = scaled * unit, np.zeros(len(scaled))
@@ -122,8 +124,7 @@ def _under(
         return 0.5 * float((drawn * drawn).sum() + (apart * apart).sum()) - loglik, -slopes * unit
 
     start = np.zeros(2 * n + 3)
-    start[0] = np.log(max(float(values.sum()), 0.1 * len(values) * scale) / np.exp(base).sum())
+    start[0] = np.log(expected / np.exp(base).sum())
     steps = min(MOST_STEPS, max(10, MOST_CELLS // (len(values) * len(prior[0]))))
     least, _ = cost(minimised(cost, start / unit, steps, TOLERANCE).point)
-    # The chance of no noise at all: the loop leaves out what is equal for all means.
-    return Posterior(rates, len(values) * float(np.log(np.tanh(0.5 / scale))) - least)
+    return Posterior(rates, -least)

@@ -112,7 +112,7 @@ def _of_hidden(model: Any, event: LearningEvent, start: Any, scale: float) -> Fi
 
         def of_chain(values: FloatArray) -> FloatArray:
             table, wide = of_pairs(values, histogram, scale)
-            return _flat(chain_of(table, histogram.stays, wide).parameters)
+            return _flat(chain_of(table, histogram.stays, wide))
 
         return means, of_chain
     public = "" if start is model else "".join(letter for letter in "ste" if letter not in start.init_params)
