@@ -83,7 +83,18 @@ print([f"{room.__name__}.{name}" for room in rooms for name in getattr(room, "__
 
 @pytest.mark.parametrize("part", ["dphmm", "dphmm.accounting", "dphmm.audit", "dphmm.dependent"])
 def test_importing_is_light(part):
-    heavy = {"numba", "pandas", "pyarrow", "matplotlib", "h3", "networkx", "scipy.spatial", "cryptography", "polars", "scipy.stats"}
+    heavy = {
+        "numba",
+        "pandas",
+        "pyarrow",
+        "matplotlib",
+        "h3",
+        "networkx",
+        "scipy.spatial",
+        "cryptography",
+        "polars",
+        "scipy.stats",
+    }
     code = f"import sys, {part}; print(','.join(m for m in sys.modules))"
     heavy |= {"msgspec"} if part == "dphmm" else set()
     heavy -= {"scipy.spatial"} if part != "dphmm" else set()

@@ -31,7 +31,8 @@ UNREAD = Unread(user="LongType", step="LongType", state="LongType")
 def in_process(rows, **options):
     """`MarkovModel.fit_private` of the same sequences."""
     sequences, owners = sequences_of(rows, 1 if options.get("initial", "first") == "first" else 2)
-    return dphmm.MarkovModel.fit_private(sequences, N, owners=owners, space=SPACE, bits=ReplayBits(5), **options)
+    given = {"space": SPACE, "bits": ReplayBits(5), **options}
+    return dphmm.MarkovModel.fit_private(sequences, N, owners=owners, **given)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +115,16 @@ def test_public_checks_come_before_any_job(options, told):
     assert told in str(error.value) and ledger.publications() == []
 
 
-def test_a_state_at_which_sequences_end_is_refused():
-    """In one process each sequence moves there once more; here it would be a state like others."""
-    ended, given = StateSpace.categories(["home", "END"]), {"ledger": MemoryLedger(), "event_id": "walks"}
-    with pytest.raises(InvalidInput, match=r"^space: got a state END"):
-        queries.fit_private(UNREAD, ended, 1, 4, **given)
+def test_sequences_that_begin_and_end_are_those_of_one_process(spark):
+    space = StateSpace.categories(["home", "work", "gym", "END"])
+    rows = rows_of(3, 300, 20)
+    frame, given = spark.createDataFrame(rows, SCHEMA).repartition(5), {"max_length": 3, "max_sequences": 2}
+    model, event = queries.fit_private(
+        frame, space, 1, ledger=MemoryLedger(), event_id="walks", bits=ReplayBits(5), **given
+    )
+    expected = in_process(rows, epsilon=1, end=3, space=space, **given)
+    assert model.digest == expected.digest and model.provenance == expected.provenance
+    assert event.parts[0].sensitivity == 2 * (3 + 1)
 
 
 def test_a_cap_refuses_before_any_job():

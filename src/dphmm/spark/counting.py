@@ -117,11 +117,12 @@ def counted(
     spelling: str,
     slots: Slots | None = None,
     seconds: int | None = None,
+    end: int | None = None,
 ) -> TransitionCounts:
     """The counts of checked public options: one job, and a second one where an owner has very many rows."""
-    task = CountRows(space.n_states, caps, shortest, roles.states(space), False, slots, seconds)
+    task = CountRows(space.n_states, caps, shortest, roles.states(space), False, slots, seconds, end)
     keys, totals = key_totals(roles.columns(frame), task, spelling)
-    return counts_of_keys(keys, totals, space.n_states, caps, slots)
+    return counts_of_keys(keys, totals, space.n_states, caps, slots, end)
 
 
 def key_totals(columns: Any, task: Task, spelling: str) -> tuple[IntArray, IntArray]:

@@ -54,7 +54,6 @@ from dphmm.spark.tasks import (
     WithoutValues,
     counts_of_intervals,
 )
-from dphmm.states.space import END
 from dphmm.storage.publications import fit_counts_once
 from dphmm.types import Bits, Exact, IntArray
 
@@ -264,13 +263,13 @@ def fit_private(
     event_id : the id of this fit there. The same id gives the stored model, whatever the frame is, and draws nothing.
     epsilon, max_length, neighbours, max_sequences, mask, initial, bits, step, source : as in
         `dphmm.markov.private.fit_chain`. Where it begins at first states, sequences of one row count too.
-    slots : as there; where they go by the clock, steps are numbers of time bins since 1970.
+    slots : as there; where they go by the clock, steps are numbers of time bins since 1970. A state END ends sequences,
+        as there.
 
     Under the same words it is the model that `dphmm.MarkovModel.fit_private` learns from the same sequences. Public
     options are checked, and caps of the ledger kept, before any job starts; no transaction is open while a job runs.
 
-    Returns the model and the event. Raises InvalidInput for public options, a state END where models begin as sequences
-    do, and for another fit under a stored id;
+    Returns the model and the event. Raises InvalidInput for public options and for another fit under a stored id;
     BudgetExceeded for one that passes a cap.
 
     Examples
@@ -281,10 +280,6 @@ def fit_private(
     Source: docs/proofs/learning.md.
     """
     caps = Caps(max_length, max_sequences, neighbours)
-    if end_of(space, initial, step) is not None:
-        raise InvalidInput(
-            "space", f"a state {END}", "states without it, or a fit in one process: it ends sequences there"
-        )
     planned = PlannedFit(
         space.n_states,
         epsilon,
@@ -297,13 +292,14 @@ def fit_private(
         step=step,
         source=source,
         slots=slots,
+        end=end_of(space, initial, step),
     )
     roles, shortest = Roles.of(frame, space, columns), 1 if beginning(initial, step)[0] == "first" else 2
     model = fit_counts_once(
         ledger,
         event_id,
         planned,
-        lambda: counted(frame, roles, space, caps, shortest, ledger.spelling, planned.slots, planned.step),
+        lambda: counted(frame, roles, space, caps, shortest, ledger.spelling, planned.slots, planned.step, planned.end),
         {"space": space},
     )
     return model, planned.event

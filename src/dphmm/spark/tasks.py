@@ -328,10 +328,11 @@ class CountRows(CountOwners):
     by_step: bool
     slots: Slots | None = None
     seconds: int | None = None
+    end: int | None = None
 
     def counter(self) -> RowCounter:
         """A counter of transitions."""
-        return RowCounter(self.n_states, self.caps, self.shortest, self.slots, self.seconds)
+        return RowCounter(self.n_states, self.caps, self.shortest, self.slots, self.seconds, self.end)
 
 
 @dataclass(frozen=True)

@@ -196,9 +196,9 @@ def test_totals_that_are_added_in_parts_are_exact(monkeypatch, n_keys, held):
         assert (np.diff(keys) > 0).all()
 
 
-def counted(rows, caps, shortest=2, parts=(), slots=None, seconds=None):
+def counted(rows, caps, shortest=2, parts=(), slots=None, seconds=None, end=None):
     """The counts of sorted rows that come in parts which end at these places."""
-    counter = RowCounter(N, caps, shortest, slots, seconds)
+    counter = RowCounter(N, caps, shortest, slots, seconds, end)
     table = np.array(sorted(rows, key=lambda row: row[:2]), dtype=np.int64).reshape(-1, 3)
     last = None
     for part in np.split(table, sorted(parts)):
@@ -206,7 +206,7 @@ def counted(rows, caps, shortest=2, parts=(), slots=None, seconds=None):
         before = np.concatenate([[-1 if last is None else last], owner[:-1]])[: len(owner)]
         counter.add(owner != before, part[:, 1], part[:, 2])
         last = owner[-1] if len(owner) else last
-    return counts_of_keys(*counter.found(), N, caps, slots)
+    return counts_of_keys(*counter.found(), N, caps, slots, end)
 
 
 def cells_of(counter, rows, parts=()):
@@ -221,6 +221,21 @@ def cells_of(counter, rows, parts=()):
     cells = np.zeros(counter.n_keys, dtype=np.int64)
     cells[keys] = totals
     return cells[:-2]
+
+
+@seeds(6)
+@pytest.mark.parametrize("caps", [Caps(1, 1), Caps(2, 1), Caps(3, 2), Caps(50, 50)])
+@pytest.mark.parametrize("slots", [None, Slots.parse("1,2,3+")])
+def test_sequences_that_end_are_those_of_one_process(seed, caps, slots):
+    """Ends in the first, a middle and no row, rows after an end, cuts at the cap, in few and many parts."""
+    rows = in_order(rows_of(seed, 80))
+    sequences, owners = sequences_of(rows, 1)
+    kept = kept_records(sequences, N, caps, owners, end=N - 1)
+    expected = transition_counts.counts_of(kept, N, caps, "owner", slots, end=N - 1)
+    for parts in ([], range(1, len(rows)), [7, 8, 30]):
+        found = counted(rows, caps, 1, parts, slots, end=N - 1)
+        same(found, expected)
+        assert found.end == N - 1
 
 
 @seeds(4)

@@ -274,7 +274,7 @@ class RunCounter(SortedRows):
 
     def __init__(self, n_states: int, n_cells: int, caps: Caps, shortest: int, memory: int = 1) -> None:
         super().__init__(n_states, n_cells + 2)
-        self._cells, self._caps, self._shortest = n_cells, caps, shortest
+        self._cells, self._caps, self._shortest, self._most = n_cells, caps, shortest, caps.max_length
         #: Of the last rows that counted: their states; of the last one its owner, step, place in its sequence, and how
         #: many sequences that owner has.
         self._states = np.zeros(memory, dtype=np.int64)
@@ -317,7 +317,7 @@ class RunCounter(SortedRows):
         passed = np.cumsum(enough)
         at_owner = np.maximum.accumulate(np.where(others, passed - enough, -self._sequences))
         rank = passed - at_owner
-        kept = (rank <= self._caps.max_sequences) & (place < self._caps.max_length)
+        kept = (rank <= self._caps.max_sequences) & (place < self._most)
         begun = enough & (rank <= self._caps.max_sequences)
         states = np.concatenate([self._states, state])
         self._totals.add(self._cells_of(states, steps, place, kept, begun))
@@ -329,28 +329,59 @@ class RunCounter(SortedRows):
 class RowCounter(RunCounter):
     """Counts rows as `TransitionCounts`: pairs of states, then states that come first.
 
-    With ``slots``, of steps of so many ``seconds``, the pairs of each slot come one after another.
+    With ``slots``, of steps of so many ``seconds``, the pairs of each slot come one after another. With an ``end``, a
+    sequence stops before its first row there and moves there once, unless the cap cut it. Which row is the last one
+    shows later: each moves to the end, and the next row takes that move back.
     """
 
     def __init__(
-        self, n_states: int, caps: Caps, shortest: int, slots: Slots | None = None, seconds: int | None = None
+        self,
+        n_states: int,
+        caps: Caps,
+        shortest: int,
+        slots: Slots | None = None,
+        seconds: int | None = None,
+        end: int | None = None,
     ) -> None:
         self._pairs = (1 if slots is None else slots.n) * n_states**2
         super().__init__(n_states, self._pairs + n_states, caps, shortest)
-        self._slots, self._seconds = slots, seconds
+        self._slots, self._seconds, self._end = slots, seconds, end
+        if end is not None:
+            # One row beyond the cap takes the move to the end back.
+            self._most += 1
+        #: True if the sequence of the last row has reached the end.
+        self._ended = False
 
     def _cells_of(
         self, states: IntArray, steps: IntArray, place: IntArray, kept: BoolArray, begun: BoolArray
     ) -> IntArray:
-        moves = kept & (place > 0)
-        leaving = states[:-1][moves]
-        if self._slots is not None:
-            # The step that a move leaves, or its position.
-            left = steps[:-1][moves] if self._slots.by_clock else place[moves]
-            left = self._slots.of_steps(self._slots.within(left, self._seconds), self._seconds)
-            leaving = leaving + self._n * left
         first = self._pairs + (states[1:] if self._shortest == 1 else states[:-1])[begun]
-        return np.concatenate([leaving * self._n + states[1:][moves], first])
+        if self._end is None:
+            moves = self._moves(states[:-1], states[1:], steps[:-1], place, kept & (place > 0))
+            return np.concatenate([moves, first])
+        rows, never = np.arange(len(place)), np.iinfo(np.int64).min
+        at_end = np.concatenate([[-1 if self._ended else never], np.where(states[1:] == self._end, rows, never)])
+        latest = np.maximum.accumulate(at_end)
+        begins = rows - place
+        self._ended = bool(latest[-1] >= begins[-1])
+        live: BoolArray = np.logical_and(kept, latest[1:] < begins)
+        inside = live & (place < self._caps.max_length)
+        ends = np.full(len(place), self._end)
+        moves = self._moves(states[:-1], states[1:], steps[:-1], place, inside & (place > 0))
+        to_end = self._moves(states[1:], ends, steps[1:], place + 1, inside)
+        taken_back = self._moves(states[:-1], ends, steps[:-1], place, live & (place > 0))
+        self._totals.add(taken_back, np.full(len(taken_back), -1))
+        return np.concatenate([moves, to_end, first])
+
+    def _moves(
+        self, leaving: IntArray, into: IntArray, steps: IntArray, position: IntArray, which: BoolArray
+    ) -> IntArray:
+        """The cells of some moves, which leave these steps, at these positions of their sequences from 1 on."""
+        cells = leaving[which] * self._n + into[which]
+        if self._slots is None:
+            return cells
+        left = steps[which] if self._slots.by_clock else position[which]
+        return cells + self._n**2 * self._slots.of_steps(self._slots.within(left, self._seconds), self._seconds)
 
 
 class WordCounter(RunCounter):
@@ -405,7 +436,7 @@ def _one_of_each_step(rows: Rows) -> Rows:
 
 
 def counts_of_keys(
-    keys: IntArray, totals: IntArray, n: int, caps: Caps, slots: Slots | None = None
+    keys: IntArray, totals: IntArray, n: int, caps: Caps, slots: Slots | None = None, end: int | None = None
 ) -> TransitionCounts:
     """The counts of added keys (k,) and totals of `RowCounter.found`, in any order."""
     order, several = np.argsort(keys), 1 if slots is None else slots.n
@@ -417,4 +448,4 @@ def counts_of_keys(
     transitions = transitions_of(keys[: ends[0]], totals[: ends[0]], n, several)
     public = n, caps.max_length, caps.max_sequences, "owner"
     n_owners, left_out = rest.tolist()
-    return TransitionCounts(*public, transitions, starts, n_owners, left_out, slots)
+    return TransitionCounts(*public, transitions, starts, n_owners, left_out, slots, end)
