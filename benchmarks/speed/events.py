@@ -29,7 +29,7 @@ from dphmm.samplers.entropy import ReplayBits
 from dphmm.storage.importers import import_trajectories
 
 DATA = Path(os.environ.get("DPHMM_DATA", "../shared/data"))
-SEEDS, TOTAL, POSITIONS = 5, 4, Slots(positions="1, 2, 3, 4-6, 7+")
+SEEDS, TOTAL = 5, 4
 #: Steps that are asked about: public, of a log without an entry the last.
 STEPS = {"receipt.csv.gz": 6, "": 10}
 #: What slots gain on one chain, what private slots lose to the better private baseline, and what a reader who knows the
@@ -45,6 +45,11 @@ class Log:
     names: list[str]
     cases: list[np.ndarray]
     steps: int
+
+    @property
+    def slots(self) -> Slots:
+        """A slot for each step: of 4 to 6 together one chain is as good."""
+        return Slots(positions=", ".join([*map(str, range(1, self.steps)), f"{self.steps}+"]))
 
     @classmethod
     def read(cls, path: Path) -> Log:
@@ -76,10 +81,10 @@ def _compared(name: str, log: Log, seeds: int, flows: bool) -> Iterator[Figure]:
         known, others = ([log.cases[k] for k in part] for part in np.array_split(order, 2))
         for kind, model in _models(known, log, seed).items():
             for budget, epsilon in (("planned", None), ("one answer", TOTAL)):
-                read, expected, found = _right(model, others, log.steps, epsilon, seed)
+                read, expected, (features, truth) = _right(model, others, log.steps, epsilon, seed)
                 shares[kind, budget].append(read)
                 if (kind, budget) == ("private slots", "planned"):
-                    more.append(found - expected)
+                    more.append(_found(features, truth, seed) - expected)
         off.append(_flows_off(log, seed) if flows else np.nan)
 
     def spread(values: list[float]) -> Spread:
@@ -111,21 +116,19 @@ def _models(known: list[np.ndarray], log: Log, seed: int) -> dict[str, dphmm.Mar
     return {
         "chain by occupancy": dphmm.MarkovModel.fit(cut, initial="occupancy", **fit),
         "chain": dphmm.MarkovModel.fit(cut, **fit),
-        "slots": dphmm.MarkovModel.fit(cut, slots=POSITIONS, **fit),
+        "slots": dphmm.MarkovModel.fit(cut, slots=log.slots, **fit),
         "labels by position": _by_position(cut, log, None, seed),
         "private chain": fit_chain(known, bits=ReplayBits(seed), **private)[0],
-        "private slots": fit_chain(known, bits=ReplayBits(seed), slots=POSITIONS, **private)[0],
+        "private slots": fit_chain(known, bits=ReplayBits(seed), slots=log.slots, **private)[0],
         "private labels by position": _by_position(cut, log, 1.0, seed),
     }
 
 
 def _by_position(cut: list[np.ndarray], log: Log, epsilon: float | None, seed: int) -> dphmm.MarkovModel:
     """Labels that hang on their position alone: a histogram of both, which a case changes by its steps."""
-    n = len(log.names)
-    counts = np.zeros((POSITIONS.n + 1, n))
+    n, counts = len(log.names), np.zeros((log.steps + 1, len(log.names)))
     for case in cut:
-        slots = POSITIONS.of_steps(np.arange(1, len(case)), None)
-        np.add.at(counts, (np.concatenate([[0], slots + 1]), case), 1)
+        np.add.at(counts, (np.arange(len(case)), case), 1)
     if epsilon is not None:
         noise = DiscreteLaplace(int(log.steps / epsilon)).draw(counts.size, ReplayBits(seed))
         counts = np.maximum(counts + noise.reshape(counts.shape), 0)
@@ -133,13 +136,13 @@ def _by_position(cut: list[np.ndarray], log: Log, epsilon: float | None, seed: i
     laws = counts / counts.sum(axis=1, keepdims=True)
     moves = [np.tile(law, (n, 1)) for law in laws[1:]]
     space = dphmm.StateSpace.labels(log.names)
-    return dphmm.MarkovModel(laws[0], moves, slots=POSITIONS, start="at", space=space)
+    return dphmm.MarkovModel(laws[0], moves, slots=log.slots, start="at", space=space)
 
 
 def _right(
     model: dphmm.MarkovModel, cases: list[np.ndarray], steps: int, epsilon: float | None, seed: int
-) -> tuple[float, float, float]:
-    """Shares of right labels: of a reader with the model, as it expects it, and of a forest that knows half."""
+) -> tuple[float, float, tuple[np.ndarray, np.ndarray]]:
+    """The share of right labels of a reader with the model, the one that it expects, and rows (m, k) for a forest."""
     space, policy = model.space, dphmm.policy.complete(model.n_states)
     promise = dphmm.SequencePromise(TOTAL, steps=steps)
     schedule = dphmm.choose.plan(model, policy, space, promise, epsilon=epsilon, progress=False).schedule
@@ -157,16 +160,21 @@ def _right(
         warnings.simplefilter("ignore")
         words = ReplayBits(f"events {seed}".encode())
         released = dphmm.release_many(rows, *public, schedule=schedule, bits=words, progress=False)
-    read = dphmm.reconstruction.smooth(released, *public, schedule=schedule, progress=False)
+    read = dphmm.reconstruction.smooth(released, *public, schedule=schedule, epsilon=schedule.epsilon, progress=False)
     truth = rows.state.to_numpy()
     answers = released.assign(number=space.indices_of(released.z.fillna("").tolist()))
     wide = answers.pivot(index="user", columns="step", values="number")[list(schedule.at)].fillna(-1)
     wide = pd.get_dummies(wide.astype(int).astype(str))
     features = np.column_stack([rows.step, rows.groupby("user").step.transform("max"), wide.loc[rows.user].to_numpy()])
-    half = rows.user.astype(int).to_numpy() % 2 == 0
-    forest = RandomForestClassifier(200, min_samples_leaf=3, random_state=seed).fit(features[half], truth[half])
-    found = float((forest.predict(features[~half]) == truth[~half]).mean())
-    return float((read.smoothed.to_numpy() == truth).mean()), float(read.probability.mean()), found
+    right = float((read.smoothed.to_numpy() == truth).mean())
+    return right, float(read.probability.mean()), (np.column_stack([rows.user.astype(int), features]), truth)
+
+
+def _found(rows: np.ndarray, truth: np.ndarray, seed: int) -> float:
+    """The share of right labels (m,) of a forest that knows those of every second case; rows (m, 1 + k) by case."""
+    half = rows[:, 0].astype(int) % 2 == 0
+    forest = RandomForestClassifier(200, min_samples_leaf=3, random_state=seed).fit(rows[half, 1:], truth[half])
+    return float((forest.predict(rows[~half, 1:]) == truth[~half]).mean())
 
 
 def _flows_off(log: Log, seed: int) -> float:

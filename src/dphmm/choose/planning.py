@@ -535,9 +535,12 @@ class World:
         if self.epsilon is not None:
             return [(min(most, int(total // self.epsilon)), self.epsilon)]
         counts = sorted({min(most, max(1, int(total // epsilon))) for epsilon in LADDER})
-        # Where the steps are too few for the whole total, no answer has more than is advised.
-        modest = [(counts[-1], MOST_EPSILON)] if total / counts[-1] > MOST_EPSILON else []
-        return [(count, total / count) for count in counts] + modest
+        tried = [(count, total / count) for count in counts]
+        over = [count for count, epsilon in tried if epsilon > MOST_EPSILON]
+        if over and (over == counts or self.promise.steps is not None):
+            # The steps are too few for the whole total, or a sequence has few answers: as much as is advised for each.
+            tried.insert(len(over), (over[-1], MOST_EPSILON))
+        return tried
 
     def candidate(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> Schedule:
         """The planned schedule of so many releases: at the middles of equal parts of the steps that may be named."""
