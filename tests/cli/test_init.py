@@ -11,14 +11,17 @@ import json
 import tomllib
 import zipfile
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dphmm
 from commands import walk_rows, write_rows
 from dphmm.cli.console import REJECTED
 from dphmm.cli.init import ENDINGS, LAYOUTS, OF_MANY
 from dphmm.cli.pipeline import COLUMN, QUESTIONS, STAGES, Pipeline
+from dphmm.storage.importers import import_trajectories
 from dphmm.storage.tables import read_table
 
 pytestmark = pytest.mark.replayed_words
@@ -328,6 +331,40 @@ def test_a_row_of_data_is_no_header_and_no_cell_of_it_is_shown(row, run, tmp_pat
 )
 def test_columns_without_a_name_and_steps_that_count_up_are_a_header(header, begun):
     assert begun("d.csv", f"{header}\n")[1]["data"]["user-column"] in ("person", COLUMN)
+
+
+def test_activities_that_are_numbers_are_labels_from_init_to_an_event_log(begun, run, folder):
+    """A fit of names that are all numbers took them for quantities."""
+    codes, rows = ["0", "10", "20"], []
+    for case in range(40):
+        for hour, code in enumerate(codes[: 2 + case % 2], start=10):
+            rows.append(f"case-{case},{code},2024-01-{1 + case % 28:02}T{hour}:00:00Z\n")
+    text, _ = begun("log.csv", "case:concept:name,concept:name,time:timestamp\n" + "".join(rows))
+    (folder / "states.csv").write_text("state\n" + "\n".join(codes) + "\n")
+    text = text.replace('"STEPS"', "3").replace("= 100", "= 3").replace("# slots", "slots").replace("3, 4, 5, 6+", "3+")
+    (folder / "begun.toml").write_text(text)
+    run("run", folder / "begun.toml", "-q")
+    released = dphmm.open(folder / "out")
+    assert released.space.names == tuple(codes) and set(released.rows.z.dropna()) <= set(codes)
+    assert released.model.slots.n == 3 and "labels guessed wrong" in (folder / "out" / "report.html").read_text()
+    columns = (
+        "--user-column",
+        "case:concept:name",
+        "--time-column",
+        "time:timestamp",
+        "--state-column",
+        "concept:name",
+    )
+    flows = ("--states", ",".join(codes), "--ends", "--dependence", "group:4", "--neighbours", "add-remove")
+    run("query", "flows", folder / "log.csv", *columns, *flows, "--epsilon", 100, "-o", folder / "flows.csv", "-q")
+    counts = pd.read_csv(folder / "flows.csv", dtype={"origin": str, "destination": str})
+    counts = counts.set_index(["origin", "destination"])["count"]
+    moves = {("(start)", "0"): 40, ("0", "10"): 40, ("10", "(end)"): 20, ("10", "20"): 20, ("20", "(end)"): 20}
+    # Of 100 epsilon a count is off by .04 on average.
+    assert {pair: count for pair, count in counts.items() if count > 1} == moves
+    run("export", folder / "out", "-o", folder / "out.xes", "-q")
+    log = import_trajectories(folder / "out.xes", "xes").trajectories
+    assert len(log) == len(released.rows) and set(log.state.tolist()) <= set(codes)
 
 
 def test_numbered_columns_beside_a_time_are_no_steps(begun):

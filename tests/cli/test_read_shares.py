@@ -6,12 +6,15 @@ persons alike and a paced one answers; hostile files and options are refused in 
 
 from __future__ import annotations
 
+import itertools
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import dphmm
+from dphmm.errors import InvalidInput
 
 
 def shares_of(folder, *more, by="blocks"):
@@ -143,3 +146,30 @@ def test_an_estimate_beyond_all_people_is_cut_and_the_line_says_so():
     line = share_words(Share("north", "", 0.7, 4.32, 0.0, 1.0, 3.1, ""))
     assert "unbiased 100.0% (cut from 432%), 0.0% to 100.0%" in line
     assert "cut" not in share_words(Share("north", "", 0.7, 0.6, 0.2, 0.9, 0.1, ""))
+
+
+def test_labels_by_position_are_the_marginals_of_the_model(tmp_path, run):
+    """By sums over all paths of three steps; slots of positions, also of those that were not asked."""
+    n, slots, space = 3, dphmm.markov.Slots(positions="1, 2+"), dphmm.StateSpace.labels(["a", "b", "c"])
+    moves = [np.array([[1, 2, 1], [3, 1, 4], [1, 1, 2]]) / [[4], [8], [4]], np.eye(n) * 0.7 + 0.1]
+    model = dphmm.MarkovModel([0.2, 0.3, 0.5], moves, slots=slots, space=space, start="at")
+    setup = dphmm.Setup(model, dphmm.policy.complete(n))
+    table = pd.DataFrame({"user": ["u"] * 3 + ["v"] * 3, "step": [1, 2, 3] * 2, "state": list("abcabc")})
+    setup.plan(4, steps=3, epsilon=4, people=20, progress=False).release(
+        table, tmp_path / "out", bits=dphmm.ReplayBits(1), progress=False
+    )
+    expected = np.zeros((3, n))
+    for path in itertools.product(range(n), repeat=3):
+        chance = model.initial[path[0]] * moves[0][path[0], path[1]] * moves[1][path[1], path[2]]
+        expected[range(3), path] += chance
+    out = tmp_path / "out"
+    found = dphmm.open(out).by_position(3, believe=model).to_pandas()
+    assert found.position.tolist() == [1] * 3 + [2] * 3 + [3] * 3 and found.state.tolist() == list("abc") * 3
+    assert found.share.to_numpy() == pytest.approx(expected.ravel(), abs=1e-12)
+    run("read", out, "--positions", 3, "-q")
+    written = pd.read_csv(out / "positions.csv")
+    pd.testing.assert_frame_equal(written, dphmm.open(out).by_position(3).to_pandas())
+    assert "--positions: got 0; expected a whole number" in run("read", out, "--positions", 0, code=2).stderr
+    timed = dphmm.MarkovModel(model.initial, moves[0], space=space, step=60)
+    with pytest.raises(InvalidInput, match="model: got steps of 60 s; expected a model without a step"):
+        dphmm.open(out).by_position(3, believe=timed)

@@ -264,7 +264,8 @@ def _other(columns: Sequence[str], otherwise: str) -> list[str]:
 
 def _labels(timed: bool) -> list[str]:
     """The split, the fit and the policy of names of states; without times every row is a step."""
-    return [line for line in _LABELS if timed or not line.startswith("step")]
+    other = "# slots" if timed else "step"
+    return [line for line in _LABELS if not line.startswith(other)]
 
 
 def _person(
@@ -364,11 +365,13 @@ _LABELS = (
     "",
     "[fit]",
     'state-column = "state"',
+    'answers = "labels"  # names, also where they are numbers; "ordinal" if these are quantities',
     f'step = "{QUESTIONS["step"]}"  # about as far apart as the rows of a person: "1min" of clicks, "1h" of activities',
     "# The next line is worth this: whether somebody is fitted on changes the odds of any model by at most 2.72 times.",
     "# Without it the model can show single moves of single people.",
     "epsilon = 1",
     "max-length = 100  # so many steps of a person count; public: more of them mean more noise",
+    '# slots = "1, 2, 3, 4, 5, 6+"  # other moves at each position, up to the last that is asked, from many people',
     'states-file = "states.csv"  # public: a column state with the names there can be, whoever has them',
     "",
     "[policy]",

@@ -54,13 +54,14 @@ _OF_ANSWERS = "learned"
 _ASKS = {
     "estimates": "--estimates",
     "by": "--by",
+    "positions": "--positions",
     "event": "--event",
     "paths": "--paths",
     "sentences": "--statement",
 }
 #: Options that belong to one of these, or to any of several.
 _BELONG = {
-    "believe": ("--believe", "estimates by event"), "own_places": ("--own-places", "estimates"),
+    "believe": ("--believe", "estimates by positions event"), "own_places": ("--own-places", "estimates"),
     "path": ("--path", "estimates"),
     "marginals": ("--marginals", "estimates"), "per": ("--per", "by"), "zone": ("--zone", "by"),
     "flows": ("--flows", "by"), "states": ("--states", "by"), "first": ("--from", "event"), "last": ("--to", "event"),
@@ -69,7 +70,8 @@ _BELONG = {
 _OPTIONS = {
     "released": "OUT", "first": "--from", "last": "--to", "user": "--user", "regions": "--by", "per": "--per",
     "zone": "--zone", "flows": "--flows", "one": "--paths", "other": "--paths", "plans": "--plans",
-    "prior": "--prior", "coverage": "--coverage", "population": "--states", "believe": "--believe",
+    "steps": "--positions", "prior": "--prior", "coverage": "--coverage", "population": "--states",
+    "believe": "--believe",
 }  # fmt: skip
 
 
@@ -91,6 +93,9 @@ _OPTIONS = {
 @click.option("--zone", metavar="+HH:MM", help="The clock of --per.")
 @click.option("--flows", metavar="FILE", help="Also write the shares of origins and destinations of two answers.")
 @click.option("--states", metavar="FILE", help="Also write the likeliest density over the states.")
+@click.option(
+    "--positions", type=int, metavar="N", help="Write the shares of states at positions 1 to N, by the model."
+)
 @click.option("--event", metavar="STATES", help="The odds of an event: names with commas between, or a table.")
 @click.option("--from", "first", metavar="T", help="The first step of the event, or a time: 2024-05-06T09:00Z.")
 @click.option("--to", "last", metavar="T", help="The last step of the event, or the time at which it ends.")
@@ -122,9 +127,11 @@ def read(**given: Any) -> int:
         for one in (released, *beside):
             if one.changed is not None:
                 console.warn(one.changed)
-        document = {"learn": _learned, "estimates": _estimates, "by": _shares, "event": _event, "paths": _paths}[asked](
-            released, beside, given, console
-        )
+        answer = {
+            "learn": _learned, "estimates": _estimates, "by": _shares, "positions": _positions, "event": _event,
+            "paths": _paths,
+        }[asked]  # fmt: skip
+        document = answer(released, beside, given, console)
     except InvalidInput as error:
         raise named(error, _OPTIONS) from None
     if beside:
@@ -136,7 +143,7 @@ def read(**given: Any) -> int:
 
 def _asked(given: Mapping[str, Any]) -> str | None:
     """The name of the request; None for nothing in particular. Raises InvalidInput for two, and for a part alone."""
-    asked = [name for name in _ASKS if given[name]]
+    asked = [name for name in _ASKS if given[name] is not None and given[name] is not False]
     if not asked and given["believe"] == _OF_ANSWERS:
         return "learn"
     if len(asked) > 1:
@@ -303,6 +310,18 @@ def _shares(
             click.echo(line)
     console.say([("people", f"{found.people:,}"), ("", PUBLIC), ("written", ", ".join(files)), ("", SHARES)])
     return _shares_document(found, files)
+
+
+def _positions(
+    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
+) -> dict[str, Any]:
+    if beside:
+        raise InvalidInput("--with", given["others"][0], "nothing: shares are of one release")
+    path = _output([released], given, "positions.csv")
+    table = released.by_position(given["positions"], believe=_believed(given, released))
+    written = _written(released, path, table)
+    console.say([("positions", f"1 to {given['positions']}"), ("", PUBLIC), ("written", written)])
+    return {"shares": table.to_pylist(), "meaning": PUBLIC, "output": written}
 
 
 def _shares_document(found: Population, files: Sequence[str]) -> dict[str, Any]:

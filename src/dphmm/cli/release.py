@@ -203,11 +203,11 @@ def release(**given: Any) -> int:
 _LONG = 100_000
 #: Seconds of learning that are told ahead.
 _LONG_LEARNING = 10
-#: What gives people whom a schedule leaves out an answer.
-_MORE_ANSWERS = (
-    "dphmm plan --hours asks in the hours that have rows, a model with a longer --step has more rows at each step, and "
-    "more answers of less epsilon each ask at more steps (dphmm plan --epsilon)"
+#: What gives people whom a schedule leaves out an answer; the first if steps are times.
+_MORE_ROWS = (
+    "dphmm plan --hours asks in the hours that have rows, a model with a longer --step has more rows at each step"
 )
+_MORE_ANSWERS = "more answers of less epsilon each ask at more steps (dphmm plan --epsilon)"
 
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
@@ -243,7 +243,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     )
     published, statement = done.published, done.statement
     if done.unanswered is not None:
-        console.warn(f"{done.unanswered}; {_MORE_ANSWERS}")
+        remedy = _MORE_ANSWERS if job.model.step is None else f"{_MORE_ROWS}, and {_MORE_ANSWERS}"
+        console.warn(f"{done.unanswered}; {remedy}")
     if done.after and statement.promise is not None and statement.promise.steps is not None:
         console.note(after_sequence_words(done.after, published.rows, statement.promise.steps))
     if (seconds := done.released.drawn.seconds) > _LONG_LEARNING:

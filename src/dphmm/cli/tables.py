@@ -277,7 +277,7 @@ def _run(name: str, given: dict[str, Any]) -> int:
 @force
 @messages
 def export(released: str, what: str | None, **given: Any) -> None:
-    """Write a release of a map as points: .geojson, .gpkg or .fgb by the name of the output.
+    """Write a release of a map as points (.geojson, .gpkg, .fgb), or one of cases as an event log (.xes).
 
     OUT is its folder, or a table such as dphmm read OUT --estimates writes.
 

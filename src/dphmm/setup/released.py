@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from dphmm._checks import whole
 from dphmm._notebook import html_lines
 from dphmm._progress import Progress, shown
 from dphmm.accounting.records import in_short
@@ -39,6 +40,7 @@ from dphmm.types import IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from dphmm.accounting.ledger import Ledger
     from dphmm.accounting.promise import Schedule
@@ -387,6 +389,24 @@ class Released:
                 believe=self.learned.model if believe is None else believe,
                 progress=report,
             )
+
+    def by_position(self, steps: int, *, believe: MarkovModel | None = None) -> pa.Table:
+        """The shares of states at positions 1 to ``steps``, asked or not: columns position, state, share.
+
+        They are the marginals of the model that answers are read with, and as public as it is. ``believe``: as of
+        `estimates`. Raises InvalidInput for a model whose steps are times.
+        """
+        import pyarrow as pa
+
+        from dphmm.choose.simulated import laws_of_steps
+
+        model = self.learned.model if believe is None else believe
+        if model.step is not None:
+            raise InvalidInput("model", f"steps of {model.step} s", "a model without a step, whose steps are positions")
+        at = np.arange(1, whole(steps, "steps", 1) + 1)
+        shares = np.concatenate(list(laws_of_steps(model, at, self.subjects.setting.options.start)))
+        names = list(self.space.names) * len(at)
+        return pa.table({"position": np.repeat(at, self.space.n_states), "state": names, "share": shares})
 
     def odds(
         self,
