@@ -55,7 +55,7 @@ def directly_follows(flows: Any) -> Figure:
     order = _in_order(counts)
     counts = dict(sorted(counts.items(), key=lambda each: (order.index(each[0][0]), order.index(each[0][1]))))
     drawing = _drawn(counts, order, reach)
-    heading = f"{plural(len(counts), 'move')} between {plural(len(order), 'activity', 'activities')} stand out of noise"
+    heading = f"{plural(len(counts), 'move')} above the noise"
     caption = (
         f"Counts, each within {reach:,} of the number without noise with 90 %. Drawn are counts above {least:,}: in at "
         f"most 1 of 10 such maps noise alone makes one. A move that is not drawn has up to {least + reach:,} with 90 %."
