@@ -1,8 +1,8 @@
 """Candidates for one noisy histogram, and the choice among them: a function of the histogram and of public numbers.
 
 Hidden models climb from several starts; the most probable one stays. If every parameter was drawn, a chain of the
-symbols themselves is a candidate, too: its states are the symbols. The one under which the histogram is more probable
-is taken, each at its likeliest parameters and with the prior of the climbs. A public start gives its states a meaning,
+symbols themselves is a candidate, too: its states are the symbols. It is taken where the histogram is far more probable
+under it, each at its likeliest parameters and with the prior of the climbs. A public start gives its states a meaning,
 so no chain takes its place.
 
 Proof: docs/proofs/noisy-tables.md.
@@ -32,6 +32,10 @@ from dphmm.markov.private.ngrams import (
 from dphmm.markov.private.noisy_table import posterior
 from dphmm.types import FloatArray
 
+#: The log of how many times as probable a table must be under a chain. Of little data a hidden model loses less.
+#: Source: Kass and Raftery, Bayes factors, JASA 90 (1995): strong evidence begins at 20.
+STRONG = float(np.log(20.0))
+
 
 def most_probable(
     values: FloatArray,
@@ -57,7 +61,7 @@ def most_probable(
         return climbs[best]
     table, wide = of_pairs(values, histogram, scale)
     seen = likeliest_chain(table, histogram.stays, wide, n_iter, tol)
-    if seen <= evidence_of(climbs[best], table, histogram, wide, prior_rows(begins[best], public)):
+    if seen <= STRONG + evidence_of(climbs[best], table, histogram, wide, prior_rows(begins[best], public)):
         return climbs[best]
     return Climb(chain_of(table, histogram.stays, wide), float(table.sum()), [seen], True)
 

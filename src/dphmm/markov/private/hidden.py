@@ -149,8 +149,8 @@ def fit_private(
     max_length : each sequence is cut to its first positions.
     states : the hidden states, in the shape of X, where they are known: then counts are published, by no ``method``.
     method : "ngrams", one noisy histogram of words, then the most probable model given it and the public start. Where
-        all is drawn and no ``order`` is given, a chain of the symbols may be more probable: then ``n_states`` becomes
-        their number, and each state shows its own;
+        all is drawn and no ``order`` is given, a chain of the symbols may be far more probable: then
+        ``n_states`` becomes their number, and each state shows its own;
         "every-iteration", a fixed number of iterations on noisy expected counts;
         "paper-every-iteration", the paper's, with its nominal epsilon (``privacy_`` has the true total);
         "paper-last-iteration-not-private", the paper's other experiment, which is NOT PRIVATE.
