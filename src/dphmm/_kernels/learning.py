@@ -1,7 +1,8 @@
 """The E-step of learning: expected moves of many people side by side, each move in a slot of its own matrix.
 
-Numbers of n people at N states are one array (N, n). Sums are made in one order: people in runs of `BESIDE` where all
-are in one slot, which is fastest, else one by one; steps from the last. So equal observations give equal bytes.
+Numbers of n people at N states are one array (N, n). People beside each other in one slot are one loop, fastest if
+they are a multiple of `BESIDE`. Sums over people are made in the order of the compiled code, over steps from the last.
+So equal observations give equal bytes on one kind of processor.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dphmm._kernels.compiled import kernel
+from dphmm._kernels.compiled import kernel, summing_kernel
 from dphmm.types import FloatArray, IntArray
 
-#: People that are added up side by side.
-BESIDE = 8
+#: Numbers that a loop over people takes in whole runs.
+BESIDE = 16
 
 
 class Moves(NamedTuple):
-    """K matrices of one structure, in compressed rows ``ahead`` (K, m); in columns entry e is row entry ``column[e]``.
+    """K matrices of one structure, in compressed rows ``ahead`` (K, m), and in compressed columns ``back`` (K, m).
 
     With probability ``stays`` a move is one of the matrix; ``share`` (N,) is that of a jump into each state.
     """
@@ -28,18 +29,30 @@ class Moves(NamedTuple):
     ahead: FloatArray
     column_indptr: IntArray
     column_indices: IntArray
-    column: IntArray
+    back: FloatArray
     stays: float
     share: FloatArray
 
 
 @kernel
-def _slot(slots: IntArray) -> int:
-    """The slot that all (n,) are in; -1 of several."""
-    for k in range(1, len(slots)):
-        if slots[k] != slots[0]:
-            return -1
-    return int(slots[0])
+def _alike(slots: IntArray, first: int) -> int:
+    """The end of the run of people in one slot that begins with ``first``."""
+    end = first + 1
+    while end < len(slots) and slots[end] == slots[first]:
+        end += 1
+    return end
+
+
+@kernel
+def _come(
+    moves: Moves, j: int, chances: FloatArray, before: FloatArray, belief: FloatArray, first: int, end: int
+) -> None:
+    """What comes into state j by stored moves, into ``belief`` (n,), of people from ``first`` up to ``end``."""
+    row = belief[first:end]
+    for e in range(moves.column_indptr[j], moves.column_indptr[j + 1]):
+        come, chance = before[moves.column_indices[e]][first:end], chances[e]
+        for k in range(len(row)):
+            row[k] += chance * come[k]
 
 
 @kernel
@@ -56,19 +69,15 @@ def forward(
     for t in range(steps):
         now = alpha[t]
         if t > 0:
-            before, matrix, slot = alpha[t - 1], slots[t - 1], _slot(slots[t - 1])
+            now[:] = 0.0
+            first = 0
+            while first < n:
+                slot, end = slots[t - 1, first], _alike(slots[t - 1], first)
+                for j in range(n_states):
+                    _come(moves, j, moves.back[slot], alpha[t - 1], now[j], first, end)
+                first = end
             for j in range(n_states):
                 row = now[j]
-                row[:] = 0.0
-                for e in range(moves.column_indptr[j], moves.column_indptr[j + 1]):
-                    come = before[moves.column_indices[e]]
-                    if slot >= 0:
-                        chance = moves.ahead[slot, moves.column[e]]
-                        for k in range(n):
-                            row[k] += chance * come[k]
-                    else:
-                        for k in range(n):
-                            row[k] += moves.ahead[matrix[k], moves.column[e]] * come[k]
                 for k in range(n):
                     row[k] = moves.stays * row[k] + moves.share[j]
         total = sums[t]
@@ -82,6 +91,31 @@ def forward(
             row = now[j]
             for k in range(n):
                 row[k] /= total[k]
+
+
+@summing_kernel
+def _passed(
+    moves: Moves,
+    i: int,
+    chances: FloatArray,
+    before: FloatArray,
+    gain: FloatArray,
+    message: FloatArray,
+    counts: FloatArray,
+    first: int,
+    end: int,
+) -> None:
+    """Stored moves from state i: what later steps tell, into ``message`` (n,), of people from ``first`` up to ``end``.
+
+    The expected number of each move is added to ``counts`` (m,). ``before`` (n,), ``gain`` (N, n).
+    """
+    at, told = before[first:end], message[first:end]
+    for e in range(moves.indptr[i], moves.indptr[i + 1]):
+        come, chance, total = gain[moves.indices[e]][first:end], chances[e], 0.0
+        for k in range(len(told)):
+            total += at[k] * come[k]
+            told[k] += chance * come[k]
+        counts[e] += chance * total
 
 
 @kernel
@@ -103,7 +137,7 @@ def backward(
     """
     steps, n_states, n = alpha.shape
     later, gain = np.empty((n_states, n)), np.empty((n_states, n))
-    sums_beside, jumped = np.zeros(BESIDE), np.empty(n)
+    jumped = np.empty(n)
     for t in range(steps - 1, -1, -1):
         for k in range(n):
             if ends[k] == t:
@@ -113,40 +147,21 @@ def backward(
             row, at, message = gain[s], alpha[t, s], later[s]
             for k in range(n):
                 seen = t <= ends[k]
-                row[k] = message[k] * table[which[t, k], s] / sums[t, k] if seen else 0.0
+                told = message[k] * table[which[t, k], s] / sums[t, k] if seen else 0.0
                 at[k] = at[k] * message[k] if seen else at[k]
-                jumped[k] += moves.share[s] * row[k]
+                jumped[k] += moves.share[s] * told
+                row[k] = moves.stays * told
         if t == 0:
             starts += alpha[0]
             return
-        matrix, slot = slots[t - 1], _slot(slots[t - 1])
         for i in range(n_states):
-            before, message = alpha[t - 1, i], later[i]
-            message[:] = 0.0
-            for e in range(moves.indptr[i], moves.indptr[i + 1]):
-                come = gain[moves.indices[e]]
-                if slot < 0:
-                    for k in range(n):
-                        chance = moves.ahead[matrix[k], e]
-                        counts[matrix[k], e] += chance * moves.stays * (before[k] * come[k])
-                        message[k] += chance * come[k]
-                    continue
-                chance = moves.ahead[slot, e]
-                sums_beside[:] = 0.0
-                whole = n // BESIDE * BESIDE
-                for first in range(0, whole, BESIDE):
-                    for k in range(BESIDE):
-                        sums_beside[k] += before[first + k] * come[first + k]
-                for k in range(whole, n):
-                    sums_beside[k - whole] += before[k] * come[k]
-                total = 0.0
-                for k in range(BESIDE):
-                    total += sums_beside[k]
-                counts[slot, e] += chance * moves.stays * total
-                for k in range(n):
-                    message[k] += chance * come[k]
-            for k in range(n):
-                message[k] = moves.stays * message[k] + jumped[k]
+            later[i] = jumped
+        first = 0
+        while first < n:
+            slot, end = slots[t - 1, first], _alike(slots[t - 1], first)
+            for i in range(n_states):
+                _passed(moves, i, moves.ahead[slot], alpha[t - 1, i], gain, later[i], counts[slot], first, end)
+            first = end
 
 
 @kernel
@@ -165,13 +180,16 @@ def foreseen(
     Stored moves (m,) of state i begin at ``starts[i]``; ``starts[N]`` is m. A move has the public probability times
     ``factors`` (K, c) of its ``kind`` times ``others`` (K, d) of its ``other`` kind, divided by the sum of its row.
     """
+    weights = np.empty(len(public))
     for slot in range(len(totals)):
+        own, beside, found = factors[slot], others[slot], expected[slot]
         for i in range(totals.shape[1]):
             first, last, total = starts[i], starts[i + 1], 0.0
             if totals[slot, i] == 0.0:
                 continue
             for e in range(first, last):
-                total += public[e] * factors[slot, kind[e]] * others[slot, other[e]]
+                weights[e] = public[e] * own[kind[e]] * beside[other[e]]
+                total += weights[e]
             scale = totals[slot, i] / total
             for e in range(first, last):
-                expected[slot, kind[e]] += scale * public[e] * factors[slot, kind[e]] * others[slot, other[e]]
+                found[kind[e]] += scale * weights[e]

@@ -15,9 +15,8 @@ from dphmm.markov.slots import Slots
 from dphmm.markov.stochastic import fixed
 from dphmm.types import FloatArray, IntArray
 
-#: People side by side, and numbers of them together; how many are grouped by their time of day.
-_MOST, _KEPT = 32, 2**23
-BESIDE = _kernels.learning.BESIDE
+#: People side by side, and numbers of them together.
+_MOST, _KEPT = 64, 2**24
 _DAY = 86_400
 
 
@@ -38,7 +37,10 @@ class ExpectedMoves(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Stretches side by side, in step with each other: the longest first, padded at their ends."""
+    """Stretches side by side, in step with each other: by their time of day, padded at their ends.
+
+    Copies of the last one, of which nothing is seen, fill the loops of the kernels.
+    """
 
     stretches: list[Stretch]
     slots: IntArray
@@ -52,21 +54,11 @@ class Sample:
 
     def __init__(self, base: MarkovModel, slots: Slots | None, stretches: Sequence[Stretch], people: int) -> None:
         self._base, self.people, self._groups = base, people, list[_Group]()
-        kinds: dict[int, list[Stretch]] = {}
-        for stretch in stretches:
-            at_clock = 0 if slots is None or base.step is None else stretch.phase % (_DAY // base.step)
-            kinds.setdefault(at_clock, []).append(stretch)
-        # Those who begin at one time of day are in one slot all along, which is fastest; few of them are not.
-        many = [alike for _, alike in sorted(kinds.items()) if len(alike) >= BESIDE]
-        others = [stretch for _, alike in sorted(kinds.items()) if len(alike) < BESIDE for stretch in alike]
-        for alike in [*many, others]:
-            alike.sort(key=lambda stretch: -len(stretch.which))
-            first = 0
-            while first < len(alike):
-                longest = len(alike[first].which)
-                size = min(_MOST, max(1, _KEPT // (base.n_states * longest)))
-                self._groups.append(_grouped(alike[first : first + size], slots, base))
-                first += size
+        first, longest_first = 0, sorted(stretches, key=lambda stretch: -len(stretch.which))
+        while first < len(longest_first):
+            size = min(_MOST, max(1, _KEPT // (base.n_states * len(longest_first[first].which))))
+            self._groups.append(_grouped(longest_first[first : first + size], slots, base))
+            first += size
         matrix = base.matrix
         order = np.argsort(matrix.indices, kind="stable")
         rows = np.repeat(np.arange(base.n_states), np.diff(matrix.indptr))
@@ -100,11 +92,13 @@ class Sample:
         jump = self._base.jump
         assert jump is not None
         indptr, indices, columns, rows, order = self._structure
+        back = np.ascontiguousarray(chain.matrices[:, order])
         moves = _kernels.learning.Moves(
-            indptr, indices, chain.matrices, columns, rows, order, jump.stays, fixed(np.array(jump.share))
+            indptr, indices, chain.matrices, columns, rows, back, jump.stays, fixed(np.array(jump.share))
         )
         for group in self._groups:
             alpha = np.empty((*group.which.shape[:1], self._base.n_states, group.which.shape[1]))
+            alpha[0] = 1 / self._base.n_states
             for k, stretch in enumerate(group.stretches):
                 alpha[0, :, k] = chain.initial if stretch.prior is None else stretch.prior
             sums = np.empty(group.which.shape)
@@ -116,15 +110,20 @@ class Sample:
 
 
 def _grouped(stretches: list[Stretch], slots: Slots | None, base: MarkovModel) -> _Group:
-    longest = len(stretches[0].which)
+    longest, beside = len(stretches[0].which), _kernels.learning.BESIDE
+    if slots is not None and base.step is not None:
+        day = _DAY // base.step
+        stretches = sorted(stretches, key=lambda stretch: stretch.phase % day)
+    lanes = -(-len(stretches) // beside) * beside
     tables, count = [], 0
-    which = np.full((longest, len(stretches)), -1)
+    which, ends = np.full((longest, lanes), -1), np.full(lanes, -1)
+    matrices = np.empty((longest - 1, lanes), dtype=np.int64)
     for k, stretch in enumerate(stretches):
         which[: len(stretch.which), k] = np.where(stretch.which < 0, -1, stretch.which + count)
+        matrices[:, k:] = slots_of(slots, stretch.phase, longest - 1, base.step)[:, None]
+        ends[k] = len(stretch.which) - 1
         tables.append(stretch.table)
         count += len(stretch.table)
     which[which < 0] = count
     table = np.concatenate([*tables, np.ones((1, base.n_states))])
-    ends = np.array([len(stretch.which) - 1 for stretch in stretches])
-    matrix = np.stack([slots_of(slots, stretch.phase, longest - 1, base.step) for stretch in stretches], axis=1)
-    return _Group(stretches, np.ascontiguousarray(matrix), table, which, ends)
+    return _Group(stretches, matrices, table, which, ends)

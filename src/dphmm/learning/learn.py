@@ -33,14 +33,14 @@ from dphmm.session.own_places import jump_beside, public_base
 from dphmm.session.setting import StepChoices, Subjects
 from dphmm.states.space import StateSpace
 from dphmm.storage.released import ReleasedRows
-from dphmm.types import Exact, FloatArray, IntArray
+from dphmm.types import BoolArray, Exact, FloatArray, IntArray
 
 #: Iterations of the tilted matrix, and after them of matrices around it.
-TILTED, MIXED = 12, 4
+TILTED, MIXED = 12, 2
 #: Parts that people are left out in; how few people learn nothing; below how many the tilted matrix alone is taken.
-PARTS, FEWEST, FEW = 3, 10, 30
+PARTS, FEWEST, FEW = 2, 10, 30
 #: Slots of the day that are learned; steps, and steps times stored moves, that are learned from.
-SLOTS, MOST_STEPS, MOST_MOVES = 6, 10**5, 4 * 10**8
+SLOTS, MOST_STEPS, MOST_MOVES = 24, 10**5, 4 * 10**9
 #: Passes over the steps that learning takes at most, and seconds of a pass for each step and stored move.
 PASSES, _SECONDS = 60, 3e-9
 #: What a learned model records of how it was learned.
@@ -88,8 +88,11 @@ class Learned:
         """The result in words, or the reason if nothing was learned."""
         if self.reason:
             return f"nothing: {self.reason}"
+        slots = "" if self.model.slots is None else f", {self.model.slots.n} slots"
         gain = f"answers of people left out are likelier by {self.gain:.3g} a person, +- {self.error:.2g}, in logs"
-        return f"from the answers of {self.people:,} people ({self.family}, {self.iterations} iterations); {gain}"
+        return (
+            f"from the answers of {self.people:,} people ({self.family}, {self.iterations} iterations{slots}); {gain}"
+        )
 
 
 class Checkpoint(NamedTuple):
@@ -124,35 +127,56 @@ def learning(sample: Sample, tilt: Tilt, slots: int, public: FloatArray) -> Iter
         yield Checkpoint(family, iteration, chain, float(expected.logs.sum()) + prior + law)
 
 
+class Choice(NamedTuple):
+    """The family, iterations and slots to learn with, and the gains (people,) of those who were left out."""
+
+    family: str
+    iterations: int
+    slots: Slots | None
+    gains: FloatArray
+
+
 def chosen(
     stretches: Sequence[Stretch],
     names: Sequence[str],
     base: MarkovModel,
     slots: Slots | None,
     progress: Progress | None = None,
-) -> tuple[str, int, FloatArray]:
-    """Family and iterations under which people who were left out are likeliest, and their gains (people,).
+) -> Choice:
+    """The choice under which people who were left out are likeliest.
 
-    The family is that of the number of people, unless the other one's gain is more than a standard error above it.
+    The family is that of the number of people, unless the other one's gain is more than a standard error above it. One
+    matrix is learned, unless the gain of ``slots`` is more than a standard error above its own.
     """
-    tilt, public, people = Tilt.of(base), first_law(base), len(names)
-    count = 1 if slots is None else slots.n
-    part = np.empty(people, dtype=np.int64)
-    part[by_name(names)] = np.arange(people) % PARTS
-    gains = np.zeros((TILTED + MIXED, people))
-    for number in range(PARTS):
-        rest = Sample(base, slots, [stretch for stretch in stretches if part[stretch.person] != number], people)
-        out = Sample(base, slots, [stretch for stretch in stretches if part[stretch.person] == number], people)
-        before = out.log_likelihoods(public_chain(tilt, count, public))
-        for row, checkpoint in enumerate(learning(rest, tilt, count, public)):
-            gains[row] += out.log_likelihoods(checkpoint.chain) - before
+    part = np.empty(len(names), dtype=np.int64)
+    part[by_name(names)] = np.arange(len(names)) % PARTS
+    choices = list[Choice]()
+    for number, own in enumerate([None] if slots is None else [None, slots]):
+        gains = np.sum([_gains(stretches, part == out, base, own, len(names)) for out in range(PARTS)], axis=0)
+        best = [int(gains[:TILTED].sum(axis=1).argmax()), TILTED + int(gains[TILTED:].sum(axis=1).argmax())]
+        usual, other = best if len(names) < FEW else best[::-1]
+        row = other if _better(gains[other], gains[usual]) else usual
+        choices.append(Choice("tilt" if row < TILTED else "mix", row + 1, own, gains[row]))
         if progress is not None:
-            progress(number + 1, PARTS + 1)
-    best = [int(gains[:TILTED].sum(axis=1).argmax()), TILTED + int(gains[TILTED:].sum(axis=1).argmax())]
-    usual, other = best if people < FEW else best[::-1]
-    better = gains[other] - gains[usual]
-    row = other if better.sum() > _error(better) else usual
-    return "tilt" if row < TILTED else "mix", row + 1, gains[row]
+            progress(number + 1, 3)
+    return choices[-1] if _better(choices[-1].gains, choices[0].gains) else choices[0]
+
+
+def _gains(
+    stretches: Sequence[Stretch], out: BoolArray, base: MarkovModel, slots: Slots | None, people: int
+) -> FloatArray:
+    """The gains (iterations, people) over the public model of the people who are left ``out``, 0 of others."""
+    tilt, public, count = Tilt.of(base), first_law(base), 1 if slots is None else slots.n
+    rest = Sample(base, slots, [stretch for stretch in stretches if not out[stretch.person]], people)
+    left = Sample(base, slots, [stretch for stretch in stretches if out[stretch.person]], people)
+    before = left.log_likelihoods(public_chain(tilt, count, public))
+    found = [left.log_likelihoods(checkpoint.chain) - before for checkpoint in learning(rest, tilt, count, public)]
+    return np.array(found)
+
+
+def _better(gains: FloatArray, usual: FloatArray) -> bool:
+    """True if gains (people,) are more than a standard error above others of the same people."""
+    return bool((gains - usual).sum() > _error(gains - usual))
 
 
 def public_chain(tilt: Tilt, slots: int, public: FloatArray) -> Chain:
@@ -206,8 +230,9 @@ def learn_rows(
         return Learned.public(plan, len(users), reason)
     base = learner(plan)
     names, stretches = stretches_of(rows, subjects, base, beside, users)
-    slots = public_slots(stretches, plan.step, SLOTS)
-    family, iterations, gains = chosen(stretches, names, base, slots, progress)
+    family, iterations, slots, gains = chosen(
+        stretches, names, base, public_slots(stretches, plan.step, SLOTS), progress
+    )
     gain, error, reason = float(gains.mean()), _error(gains) / len(gains), ""
     if gain <= error:
         reason = f"answers left out are likelier by {gain:.3g} a person, with a standard error of {error:.3g}"
@@ -233,7 +258,7 @@ def learn_rows(
     every = learning(Sample(base, slots, stretches, len(names)), tilt, count, first_law(base))
     chain = next(checkpoint.chain for checkpoint in every if checkpoint.iterations == iterations)
     if progress is not None:
-        progress(PARTS + 1, PARTS + 1)
+        progress(3, 3)
     matrices = [with_data(base.matrix, data) for data in chain.matrices]
     model = MarkovModel(
         chain.initial,

@@ -24,8 +24,8 @@ from dphmm.types import FloatArray, IntArray
 DISTANCE, PLACE = 1.0, 0.1
 #: How many moves of each state its tilted row is worth beside those that are expected.
 AROUND = 20.0
-#: Sweeps over all factors in one M-step.
-_SWEEPS = 3
+#: Sweeps over all factors in one M-step, and how often each updates those of places, which are slow to settle.
+_SWEEPS, _OFTEN = 3, 3
 #: Ends of the bins of distance, in units of the distance between neighbours.
 _ENDS = (1.5, 2.5, 3.5, 5.5, 8.5)
 
@@ -88,7 +88,8 @@ class Tilt:
         kinds, priors = (self.distance, self.distance, self.place, self.place), (DISTANCE, DISTANCE, PLACE, PLACE)
         seen = [np.stack([np.bincount(kind, moves, int(kind.max()) + 1) for moves in counts]) for kind in kinds]
         for _ in range(_SWEEPS):
-            for block, factor in enumerate(factors):
+            for block in (0, 1, *(2, 3) * _OFTEN):
+                factor = factors[block]
                 pairs = [factors[0] * factors[1], factors[2] * factors[3]]
                 by_kind, other = (pairs[0], pairs[1]) if block < 2 else (pairs[1], pairs[0])
                 kind, beside = (kinds[0], kinds[2]) if block < 2 else (kinds[2], kinds[0])
