@@ -66,10 +66,20 @@ def town():
 def test_people_who_move_otherwise_are_read_nearer(town):
     table, truth, learned = town
     assert learned.family in ("tilt", "mix") and learned.gain > 3 * learned.error > 0 and not learned.reason
+    assert learned.model.slots is None, "they move alike before noon and after"
     plain, own = (dphmm.reconstruction.smooth(table, MODEL, POLICY, SPACE, believe=m, marginals=True, progress=False)
                   for m in (None, learned.model))  # fmt: skip
     wrong = [1 - np.stack(one.marginals.to_numpy())[np.arange(len(truth)), truth].mean() for one in (plain, own)]
     assert wrong[1] < 0.7 * wrong[0]
+
+
+def test_slots_are_learned_of_people_who_move_otherwise_after_noon():
+    """South-west before noon, and north-east after: one matrix has neither."""
+    public, east = MODEL.matrix.toarray(), SPACE.lattice.sum(axis=1)
+    halves = [public * np.exp(sign * east) for sign in (-2, 2)]
+    table, _ = released(40, [half / half.sum(axis=1, keepdims=True) for half in halves], 5, epsilon=4)
+    learned = dphmm.reconstruction.learn(table, MODEL, POLICY, SPACE, progress=False)
+    assert learned.model.slots.n == 24 and learned.gain > 3 * learned.error and ", 24 slots)" in learned.words
 
 
 def test_people_who_move_as_the_model_says_learn_nothing():
