@@ -95,6 +95,25 @@ def test_few_people_learn_nothing():
     assert learned.model is MODEL and "at least 10" in learned.reason
 
 
+def test_staggered_answers_are_learned_from_at_their_own_steps():
+    schedule = dphmm.accounting.Schedule(dphmm.SequencePromise(8, per=12), 2, at=[2, 5, 8, 11], seed="spring")
+    table, _ = released(12, regular(), 9, epsilon=None, schedule=schedule)
+    rows, subjects = rows_and_subjects(table, (MODEL, POLICY, SPACE), 2, None, None, schedule=schedule)
+    names, stretches = stretches_of(rows, subjects, module.learner(MODEL))
+    asked = {
+        (names[one.person], one.phase + step) for one in stretches for step in np.flatnonzero(one.which >= 0).tolist()
+    }
+    answers = table[table["plan"].notna()]
+    hours = (answers["t"] - pd.Timestamp(0, tz="UTC")) // pd.Timedelta(hours=1)
+    assert (
+        asked == set(zip(answers["user"], hours, strict=True))
+        and len(asked) == 12 * 8
+        and len({step for _, step in asked}) > 8
+    )
+    learned = dphmm.reconstruction.learn(table, MODEL, POLICY, SPACE, 2, schedule=schedule, progress=False)
+    assert learned.people == 12 and learned.gain != 0
+
+
 def test_plans_that_hang_on_answers_are_made_again_before_anything_is_learned():
     """Of delta-sets with the plan model's filter; another delta makes other plans, and is refused."""
     table, _ = released(10, regular(), 9, constraint="delta=0.1")

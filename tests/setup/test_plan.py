@@ -71,7 +71,8 @@ def test_the_folder_has_the_distinct_plans_of_its_answers(tmp_path):
         made = [plain_hash(plan) for plan in plans]
         assert made == [plan["hash"] for plan in plans] == sorted(set(released.rows["plan"].dropna()))
         assert "plans.json" in released.folder.files()
-    for spoilt in ("no json", '{"plans": 1}', '{"plans": [[]]}', "[" * 10**5):
+    edited = json.dumps({"plans": [plan | {"support": "00"} for plan in plans]})
+    for spoilt in (edited, "no json", '{"plans": 1}', '{"plans": [[]]}', "[" * 10**5):
         (tmp_path / "out" / "plans.json").write_text(spoilt)
         PLAN.release(rows(steps=12), tmp_path / "out", progress=False)
         assert json.loads((tmp_path / "out" / "plans.json").read_text())["plans"] == plans

@@ -45,6 +45,10 @@ KINDS = {
         "epsilon": None,
         "schedule": dphmm.accounting.Schedule(dphmm.SequencePromise(2, per=5, passed=0), 1, [2, 5]),
     },
+    "staggered": {
+        "epsilon": None,
+        "schedule": dphmm.accounting.Schedule(dphmm.SequencePromise(2, per=5, passed=0), 1, [1, 4], seed="spring"),
+    },
     "caps": {"cap_epsilon": 40},
 }
 

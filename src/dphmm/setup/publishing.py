@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from dphmm.audit.plain_plans import plain_plans
+from dphmm.audit.plain_plans import plain_hash, plain_plans
 from dphmm.choose.schedule_plan import save_plan
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -74,8 +74,9 @@ def keep_plans(place: ReleaseFolder, setting: Setting, hashes: set[str]) -> None
         return
     path, planner = place.path / PLANS, setting.planner
     try:
-        known = {plan["hash"]: plan for plan in json.loads(path.read_text(encoding="utf-8"))["plans"]}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        earlier = json.loads(path.read_text(encoding="utf-8"))["plans"]
+        known = {plan["hash"]: plan for plan in earlier if plan["hash"] == plain_hash(plan)}
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         # Of an earlier run there are none, or none that can be read.
         known = {}
     document = plain_plans((plan, planner) for plan in planner.made if plan.hash in hashes)
