@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +25,11 @@ from benchmarks.speed.effort import Effort
 from benchmarks.speed.figures import Figure, below
 from benchmarks.speed.timing import Spread
 from dphmm.evaluation.city import simulate_city
+from dphmm.reconstruction.kernel import Timed, least_error
 
 _FIRST_SEED = 11
 #: Steps of Geolife from one fix to the next, at most, and its box.
 _GAP, _BEIJING = 3, (116.28, 39.85, 116.48, 39.99)
-#: Widths of the kernel in hours, and what an answer of another day counts.
-_WIDTHS, _OTHER_DAYS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0), (0.0, 0.3, 0.6, 1.0)
 #: People of the city, with how many seeds, whether at staggered times, and what the learned reader is to reach of
 #: public, lines and kernel. The first two are measured without ``--long`` too.
 _CITIES = (
@@ -227,28 +225,15 @@ def errors(world: World, seed: int, readers: tuple[str, ...] = ()) -> dict[str, 
     noisy = world.places + radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     hours = world.table.t.astype("int64").to_numpy() / {"ns": 1e9, "us": 1e6}[world.table.t.dt.unit] / 3600
     people = [np.flatnonzero(world.table.user == user) for user in world.table.user.unique()]
-    found["Laplace, lines"] = _mean(world, people, lambda own, at: _lines(hours, noisy, own, at), asked)
-    found["Laplace, kernel"] = min(
-        _mean(world, people, lambda own, at, w=width, o=other: _kernel(hours, noisy, own, at, w, o), asked)
-        for width, other in product(_WIDTHS, _OTHER_DAYS)
-    )
+    timed = [
+        Timed(hours[own], world.places[own], hours[own[asked[own]]], noisy[own[asked[own]]])
+        for own in people
+        if asked[own].any()
+    ]
+    lines = [
+        np.stack([np.interp(one.hours, one.asked, one.z[:, axis]) for axis in (0, 1)], axis=1) - one.places
+        for one in timed
+    ]
+    found["Laplace, lines"] = float(np.linalg.norm(np.concatenate(lines), axis=1).mean())
+    found["Laplace, kernel"] = least_error(timed, lambda one, other: np.linalg.norm(one - other, axis=1)) or np.nan
     return found
-
-
-def _mean(world: World, people: list[np.ndarray], read: Callable[..., np.ndarray], asked: np.ndarray) -> float:
-    off = [np.linalg.norm(read(own, own[asked[own]]) - world.places[own], axis=1) for own in people]
-    return float(np.concatenate(off).mean())
-
-
-def _lines(hours: np.ndarray, noisy: np.ndarray, own: np.ndarray, at: np.ndarray) -> np.ndarray:
-    return np.stack([np.interp(hours[own], hours[at], noisy[at, axis]) for axis in (0, 1)], axis=1)
-
-
-def _kernel(
-    hours: np.ndarray, noisy: np.ndarray, own: np.ndarray, at: np.ndarray, width: float, other: float
-) -> np.ndarray:
-    apart = hours[own][:, None] - hours[at]
-    clock = np.abs((apart + 12) % 24 - 12)
-    weights = np.exp(-((apart / width) ** 2) / 2) + other * (np.abs(apart) > 12) * np.exp(-((clock / width) ** 2) / 2)
-    weights += 1e-12 * np.exp(-np.abs(apart) / 24)
-    return np.asarray(weights @ noisy[at] / weights.sum(axis=1, keepdims=True))

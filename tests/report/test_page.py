@@ -631,6 +631,8 @@ def test_what_was_measured_stands_apart_from_what_is_expected(report_of):
     measured = replace(own, truth=truth_at(own, 870.0))
     assert Content(own).measured == []
     assert [value for value, _ in Content(measured).measured] == ["870 m", "870 m", "2,000 m"]
+    timed = replace(measured, truth=replace(measured.truth, kernel=910.0))
+    assert Content(timed).measured[-1] == ("910 m", "without a model") and "910 m without" in timed.measured_words[0]
     alone = replace(measured, prospects=Prospects(missing="not computed"))
     assert alone.found.stays == () and Content(alone).measured == Content(measured).measured
     assert alone.story.verdict.rules[-2:] == ["stays unknown", "blurs"]

@@ -42,7 +42,7 @@ PARTS, FEWEST, FEW = 2, 10, 30
 #: Slots of the day that are learned; steps, and steps times stored moves, that are learned from.
 SLOTS, MOST_STEPS, MOST_MOVES = 24, 10**5, 4 * 10**9
 #: Passes over the steps that learning takes at most, and seconds of a pass for each step and stored move.
-PASSES, _SECONDS = 60, 3e-9
+PASSES, _SECONDS = 60, 1e-9
 #: What a learned model records of how it was learned.
 _RECORDED = ("family", "iterations", "gain", "error", "people", "reason")
 #: How many people the public law of step 1 is worth.

@@ -33,6 +33,7 @@ from dphmm.choose.simulated import Guesses, ModelGuesses, middles, places_of_sta
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
+from dphmm.reconstruction.kernel import Timed, least_error
 from dphmm.reconstruction.linear import shares_of_outcomes
 from dphmm.reconstruction.lines import Answered, nearer_than_guesses
 from dphmm.report.beliefs import Cells, levels, spreads
@@ -55,7 +56,7 @@ from dphmm.statement.files import load_statement
 from dphmm.statement.parts import member
 from dphmm.statement.sentences import every_nth
 from dphmm.statement.story import after_sequence_words
-from dphmm.states.space import FORBIDDEN, LONGEST_NAME
+from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.storage.inputs import PathLike
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -218,7 +219,8 @@ def release_report(
         counted = ~np.isnan(reading.errors) & ~truth.outside
         off = space.distances(reading.guesses_alone[counted], truth.places[counted])
         without = float(off.mean()) if len(off) else np.nan
-        shown_truth = Truth(truth.places, truth.outside, reading.errors, without, truth.simulated)
+        kernel = None if rows.time is None or not planar else _by_time(rows, truth, space)
+        shown_truth = Truth(truth.places, truth.outside, reading.errors, without, truth.simulated, kernel)
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
     limits = (
         _some_shown(len(people), shown, every, users, len(rows.by_user), made.statement.subjects.words["people"]),
@@ -254,6 +256,16 @@ def release_report(
     )
     expected = _UNKNOWN if reading.off_schedule else prospects_of(made, plan, report.begins)
     return replace(report, prospects=expected)
+
+
+def _by_time(rows: Rows, truth: TrueRows, space: StateSpace) -> float | None:
+    """The measured error of a reader without a model, who weighs answers by their time."""
+    assert rows.time is not None
+    hours, people = rows.time / 3600, []
+    for own in rows.by_user.values():
+        counted, asked = own[~truth.outside[own]], own[rows.asked[own]]
+        people.append(Timed(hours[counted], truth.places[counted], hours[asked], rows.z[asked]))
+    return least_error(people, space.distances)
 
 
 def checked_title(title: str, field: str = "title") -> None:

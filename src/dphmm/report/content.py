@@ -124,7 +124,8 @@ class Truth:
 
     On a map these are places in metres of its projection, elsewhere answers of the true states; NaN where a row has no
     such answer. ``outside`` (n,): rows in no state, which are in no error. ``errors`` (n,): the errors of
-    a reader's guesses; NaN where nothing is known. ``without``: the mean distance of the best single place.
+    a reader's guesses; NaN where nothing is known. ``without``: the mean distance of the best single place. ``kernel``:
+    the mean error of a reader without a model (`dphmm.reconstruction.kernel`); None where none was measured.
     """
 
     places: FloatArray
@@ -132,6 +133,7 @@ class Truth:
     errors: FloatArray
     without: float
     simulated: bool = False
+    kernel: float | None = None
 
     @property
     def counted(self) -> BoolArray:
@@ -140,7 +142,8 @@ class Truth:
 
     def document(self) -> dict[str, Any]:
         """The measured figures for JSON."""
-        return {"error": self.mean, "error_without": None if math.isnan(self.without) else self.without}
+        without = None if math.isnan(self.without) else self.without
+        return {"error": self.mean, "error_without": without, "error_of_kernel": self.kernel}
 
     @property
     def mean(self) -> float | None:
@@ -547,6 +550,8 @@ class ReleaseReport:
             return []
         whose = f"simulated {self.called['people']}" if truth.simulated else "true rows: for the owner alone"
         told = f"{off(truth.mean, unit)} off on average ({off(truth.without, unit)} without the file), of {whose}"
+        if truth.kernel is not None:
+            told += f"; {off(truth.kernel, unit)} without a model, of answers weighed by their time of day"
         return [told, *([] if self.leaving is None else [self.leaving.words])]
 
     @cached_property

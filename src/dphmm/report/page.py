@@ -194,7 +194,7 @@ class Content(Shown):
 
     @cached_property
     def measured(self) -> list[tuple[str, str]]:
-        """For pages with the truth: the mean error, that without the file, and that of nine in ten."""
+        """For pages with the truth: the mean error, that of nine in ten, and those without the file or a model."""
         truth = self.report.truth
         if truth is None or truth.mean is None or self.report.space.has_labels:
             return []
@@ -204,6 +204,7 @@ class Content(Shown):
             (off(truth.mean, unit), "measured, mean"),
             (off(ninth, unit), "or less at 9 of 10 rows"),
             (off(truth.without, unit), "without the file"),
+            *([] if truth.kernel is None else [(off(truth.kernel, unit), "without a model")]),
         ]
 
     # -- the map and its slider ------------------------------------------------------------------------------------
