@@ -31,9 +31,9 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_163,
-    "code lines of tests": 82_486,
-    "words of docs": 112_312,
+    "code lines": 64_227,
+    "code lines of tests": 82_558,
+    "words of docs": 112_336,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
@@ -41,7 +41,7 @@ LIMITS: dict[str, float] = {
     "keys of release.toml": 120,
     "functions with many parameters": 29,
     "docstrings that begin with a clause, %": 1,
-    "names that say nothing": 1_372,
+    "names that say nothing": 1_373,
     "class names with several meanings": 49,
     "short private functions used once": 300,
     "modules without a mirrored test": 30,

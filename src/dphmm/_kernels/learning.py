@@ -109,12 +109,12 @@ def _passed(
 
     The expected number of each move is added to ``counts`` (m,). ``before`` (n,), ``gain`` (N, n).
     """
-    at, told = before[first:end], message[first:end]
+    belief, row = before[first:end], message[first:end]
     for e in range(moves.indptr[i], moves.indptr[i + 1]):
         come, chance, total = gain[moves.indices[e]][first:end], chances[e], 0.0
-        for k in range(len(told)):
-            total += at[k] * come[k]
-            told[k] += chance * come[k]
+        for k in range(len(row)):
+            total += belief[k] * come[k]
+            row[k] += chance * come[k]
         counts[e] += chance * total
 
 
@@ -147,10 +147,10 @@ def backward(
             row, at, message = gain[s], alpha[t, s], later[s]
             for k in range(n):
                 seen = t <= ends[k]
-                told = message[k] * table[which[t, k], s] / sums[t, k] if seen else 0.0
+                later_on = message[k] * table[which[t, k], s] / sums[t, k] if seen else 0.0
                 at[k] = at[k] * message[k] if seen else at[k]
-                jumped[k] += moves.share[s] * told
-                row[k] = moves.stays * told
+                jumped[k] += moves.share[s] * later_on
+                row[k] = moves.stays * later_on
         if t == 0:
             starts += alpha[0]
             return
@@ -182,14 +182,14 @@ def foreseen(
     """
     weights = np.empty(len(public))
     for slot in range(len(totals)):
-        own, beside, found = factors[slot], others[slot], expected[slot]
+        factor, beside, total_of = factors[slot], others[slot], expected[slot]
         for i in range(totals.shape[1]):
             first, last, total = starts[i], starts[i + 1], 0.0
             if totals[slot, i] == 0.0:
                 continue
             for e in range(first, last):
-                weights[e] = public[e] * own[kind[e]] * beside[other[e]]
+                weights[e] = public[e] * factor[kind[e]] * beside[other[e]]
                 total += weights[e]
             scale = totals[slot, i] / total
             for e in range(first, last):
-                found[kind[e]] += scale * weights[e]
+                total_of[kind[e]] += scale * weights[e]

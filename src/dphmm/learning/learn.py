@@ -151,12 +151,12 @@ def chosen(
     part = np.empty(len(names), dtype=np.int64)
     part[by_name(names)] = np.arange(len(names)) % PARTS
     choices = list[Choice]()
-    for number, own in enumerate([None] if slots is None else [None, slots]):
-        gains = np.sum([_gains(stretches, part == out, base, own, len(names)) for out in range(PARTS)], axis=0)
+    for number, tried in enumerate([None] if slots is None else [None, slots]):
+        gains = np.sum([_gains(stretches, part == out, base, tried, len(names)) for out in range(PARTS)], axis=0)
         best = [int(gains[:TILTED].sum(axis=1).argmax()), TILTED + int(gains[TILTED:].sum(axis=1).argmax())]
         usual, other = best if len(names) < FEW else best[::-1]
         row = other if _better(gains[other], gains[usual]) else usual
-        choices.append(Choice("tilt" if row < TILTED else "mix", row + 1, own, gains[row]))
+        choices.append(Choice("tilt" if row < TILTED else "mix", row + 1, tried, gains[row]))
         if progress is not None:
             progress(number + 1, 3)
     return choices[-1] if _better(choices[-1].gains, choices[0].gains) else choices[0]
@@ -170,8 +170,8 @@ def _gains(
     rest = Sample(base, slots, [stretch for stretch in stretches if not out[stretch.person]], people)
     left = Sample(base, slots, [stretch for stretch in stretches if out[stretch.person]], people)
     before = left.log_likelihoods(public_chain(tilt, count, public))
-    found = [left.log_likelihoods(checkpoint.chain) - before for checkpoint in learning(rest, tilt, count, public)]
-    return np.array(found)
+    along = (left.log_likelihoods(checkpoint.chain) for checkpoint in learning(rest, tilt, count, public))
+    return np.array(list(along)) - before
 
 
 def _better(gains: FloatArray, usual: FloatArray) -> bool:

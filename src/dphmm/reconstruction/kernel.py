@@ -37,25 +37,25 @@ def least_error(people: Sequence[Timed], distance: Callable[[FloatArray, FloatAr
 
     ``distance``: between places (n, d). None without any answer, and of more than `MOST_PAIRS`.
     """
-    people = [one for one in people if len(one.asked)]
-    if not people or sum(len(one.hours) * len(one.asked) for one in people) > MOST_PAIRS:
+    people = [person for person in people if len(person.asked)]
+    if not people or sum(len(person.hours) * len(person.asked) for person in people) > MOST_PAIRS:
         return None
     return min(
-        float(np.concatenate([distance(guesses(one, *given), one.places) for one in people]).mean())
-        for given in product(WIDTHS, OTHER_DAYS)
+        float(np.concatenate([distance(guesses(person, width, other), person.places) for person in people]).mean())
+        for width, other in product(WIDTHS, OTHER_DAYS)
     )
 
 
-def guesses(one: Timed, width: float, other: float) -> FloatArray:
+def guesses(person: Timed, width: float, other: float) -> FloatArray:
     """The guesses (n, d), of a width in hours and a share of other days; where no answer is near, the nearest ones'.
 
     >>> import numpy as np
-    >>> one = Timed(np.array([8.0, 32.0]), np.zeros((2, 1)), np.array([8.0, 20.0]), np.array([[4.0], [9.0]]))
-    >>> guesses(one, 1.0, 1.0).round(3).tolist()
+    >>> ann = Timed(np.array([8.0, 32.0]), np.zeros((2, 1)), np.array([8.0, 20.0]), np.array([[4.0], [9.0]]))
+    >>> guesses(ann, 1.0, 1.0).round(3).tolist()
     [[4.0], [4.0]]
     """
-    apart = one.hours[:, None] - one.asked
+    apart = person.hours[:, None] - person.asked
     clock = np.abs((apart + 12) % 24 - 12)
     weights = np.exp(-((apart / width) ** 2) / 2)
     weights += other * (np.abs(apart) > 12) * np.exp(-((clock / width) ** 2) / 2) + 1e-12 * np.exp(-np.abs(apart) / 24)
-    return np.asarray(weights @ one.z / weights.sum(axis=1, keepdims=True))
+    return np.asarray(weights @ person.z / weights.sum(axis=1, keepdims=True))

@@ -262,8 +262,8 @@ def _by_time(rows: Rows, truth: TrueRows, space: StateSpace) -> float | None:
     """The measured error of a reader without a model, who weighs answers by their time."""
     assert rows.time is not None
     hours, people = rows.time / 3600, []
-    for own in rows.by_user.values():
-        counted, asked = own[~truth.outside[own]], own[rows.asked[own]]
+    for at in rows.by_user.values():
+        counted, asked = at[~truth.outside[at]], at[rows.asked[at]]
         people.append(Timed(hours[counted], truth.places[counted], hours[asked], rows.z[asked]))
     return least_error(people, space.distances)
 
