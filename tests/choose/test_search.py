@@ -16,8 +16,13 @@ import pytest
 
 import dphmm
 from dphmm.choose.planning import World
-from dphmm.choose.search import Search, Targets, Tried, _coarser, candidates, search, usual_radii
+from dphmm.choose.search import Search, Targets, Tried, _coarser, candidates, tries, usual_radii
 from dphmm.errors import InvalidInput
+
+
+def search(settings, promise, targets, **options):
+    return Search(targets, tuple(tries(settings, promise, targets, **options)))
+
 
 MAP = dphmm.Grid(-74, 40, -73.93, 40.05, 250)
 CITY = dphmm.Grid.from_bounds(13.30, 52.48, 13.36, 52.51, cell=500)

@@ -329,7 +329,7 @@ def test_interrupted_nothing_is_written(released, of, tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(assembling, "release_report", stop)
+    monkeypatch.setattr(assembling, "prospects_of", stop)
     result = CliRunner().invoke(app, [str(arg) for arg in of(released, tmp_path / "report.html")])
     assert result.exit_code == 130 and result.stderr.startswith("interrupted")
     assert list(tmp_path.iterdir()) == []

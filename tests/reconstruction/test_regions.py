@@ -176,7 +176,7 @@ def test_large_files_and_many_regions_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MOST_REGIONS", 1)
     with pytest.raises(InvalidInput, match="2 regions"):
         read_regions(path, GRID)
-    monkeypatch.setattr(module, "_LARGEST", 10)
+    monkeypatch.setattr("dphmm.storage.geo_files.LARGEST", 10)
     with pytest.raises(InvalidInput, match="at most 10"):
         read_regions(path, GRID)
 

@@ -87,7 +87,7 @@ def test_too_much_to_embed_is_refused(tmp_path, monkeypatch):
     square = [[10.01, 50.01], [10.02, 50.01], [10.02, 50.02], [10.01, 50.01]]
     with pytest.raises(InvalidInput, match="corners after it was simplified and 0 names"):
         read_backdrop(written(tmp_path / "a.geojson", (lake(square), None)), GRID)
-    monkeypatch.setattr(module, "_LARGEST", 10)
+    monkeypatch.setattr("dphmm.storage.geo_files.LARGEST", 10)
     with pytest.raises(InvalidInput, match="at most 10"):
         read_backdrop(tmp_path / "a.geojson", GRID)
 

@@ -194,15 +194,15 @@ class Search:
         return min(self.tried, key=lambda one: (bool(one.not_advised), self.targets.missed(one)))
 
 
-def search(
+def tries(
     settings: Sequence[Candidate],
     promise: SequencePromise,
     targets: Targets,
     progress: Progress | None = None,
     choices: PlanChoices | None = None,
     **options: Any,
-) -> Search:
-    """Try totals and planned schedules for each setting.
+) -> Iterator[Tried]:
+    """Try totals and planned schedules for each setting: each is told as it is finished.
 
     The total of the promise is tried, with a quarter, half and twice of it; of each the schedule of least error among
     those whose answers leave the doubt that is asked for. ``options``: hours, epsilon, people, seed, as for
@@ -216,22 +216,11 @@ def search(
     >>> space = dphmm.StateSpace([0, 1, 2, 3])
     >>> moves = [[.8, .2, 0, 0], [.2, .6, .2, 0], [0, .2, .6, .2], [0, 0, .2, .8]]
     >>> model = dphmm.MarkovModel([0.25] * 4, moves, space=space)
-    >>> made = search(list(candidates(model, space)), dphmm.SequencePromise(4, per=8), Targets(doubt=4), people=5)
+    >>> promise, targets = dphmm.SequencePromise(4, per=8), Targets(doubt=4)
+    >>> made = Search(targets, tuple(tries(list(candidates(model, space)), promise, targets, people=5)))
     >>> made.best.policy, made.best.total
     ('radius 2', Fraction(1, 1))
     """
-    return Search(targets, tuple(tries(settings, promise, targets, progress, choices, **options)))
-
-
-def tries(
-    settings: Sequence[Candidate],
-    promise: SequencePromise,
-    targets: Targets,
-    progress: Progress | None = None,
-    choices: PlanChoices | None = None,
-    **options: Any,
-) -> Iterator[Tried]:
-    """The tried settings of `search`, each as it is finished. Raises as it does."""
     refusal: Refused | None = None
     count = 0
     for done, setting in enumerate(settings):
@@ -251,7 +240,7 @@ def tries(
 def forecast(
     settings: Sequence[Candidate], promise: SequencePromise, choices: PlanChoices | None = None, **options: Any
 ) -> float:
-    """About how many seconds a search takes, by its first setting. Raises as `search`."""
+    """About how many seconds a search takes, by its first setting. Raises as `tries`."""
     world = _world(settings[0], promise, choices, options)
     return len(settings) * world.forecast(world.totals(promise.exact))
 

@@ -102,17 +102,16 @@ def loaded_model(path: str) -> tuple[MarkovModel, StateSpace]:
     return model, model.space
 
 
-def loaded_policy(path: str, model: MarkovModel, option: str = "--policy") -> tuple[PolicyGraph, StateSpace]:
+def loaded_policy(path: str, model: MarkovModel) -> tuple[PolicyGraph, StateSpace]:
     """A policy file for a model and the space that it is about, in which lonely states may be merged.
 
-    InvalidInput for a policy that was made for another model, and for an archive, such as a model. ``option``: the
-    option that names the file.
+    InvalidInput for a policy that was made for another model, and for an archive, such as a model.
     """
     from dphmm.storage.policies import load_policy, load_policy_space
 
     assert model.space is not None
     if is_zipfile(path):
-        raise InvalidInput(option, f"{path}, an archive such as a model", "a policy, as dphmm policy writes it")
+        raise InvalidInput("--policy", f"{path}, an archive such as a model", "a policy, as dphmm policy writes it")
     try:
         space = load_policy_space(path, model.space)
         return load_policy(path, space, model), space

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,9 +143,7 @@ _OPTIONS = {
 _NAMES = ("map", "people", "error", "stays", "set")
 
 
-def check_figures(
-    folder: str | None, names: Sequence[str] = _NAMES, suffixes: Sequence[str] = (".svg",), *, replace: bool
-) -> None:
+def check_figures(folder: str | None, *, replace: bool) -> None:
     """Refuse, before any work, a folder that cannot take the pictures.
 
     That is one that cannot be made, or has such pictures (unless ``replace``).
@@ -156,7 +154,7 @@ def check_figures(
         raise InvalidInput("--figures", folder, "a folder")
     if not Path(folder).absolute().parent.is_dir():
         raise InvalidInput("--figures", folder, "a folder that can be made")
-    files = [Path(folder) / f"{name}{who}{suffix}" for name in names for who in ("", ".owner") for suffix in suffixes]
+    files = [Path(folder) / f"{name}{who}.svg" for name in _NAMES for who in ("", ".owner")]
     there = [path for path in files if path.exists()]
     if there and not replace:
         raise InvalidInput("--figures", f"{there[0]}, which exists", "another folder, or --force to replace it")

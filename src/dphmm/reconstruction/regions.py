@@ -23,14 +23,14 @@ from dphmm.states.grid import Grid
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.storage.columns import as_text
 from dphmm.storage.csv_files import listed
-from dphmm.storage.inputs import PathLike, checked_input
+from dphmm.storage.geo_files import written_features
+from dphmm.storage.inputs import PathLike
 from dphmm.storage.public_tables import listed_columns
 from dphmm.storage.tables import column_list, to_arrow
 from dphmm.types import BoolArray, IntArray
 
-#: Regions, at most, and bytes of a GeoJSON file.
+#: Regions, at most.
 MOST_REGIONS = 1000
-_LARGEST = 64_000_000
 #: Cells along the side of a block of a grid, blocks along a side of other maps, and states that are a region each.
 BLOCK = 5
 _BLOCKS = 4
@@ -120,7 +120,7 @@ def read_regions(path: PathLike, space: StateSpace, field: str = "regions") -> R
     {'left': [True, True, False], 'right': [False, False, True]}
     """
     if Path(path).suffix.lower() in (".geojson", ".json"):
-        return _few(_polygons(_features(path, field), space, field), field)
+        return _few(_polygons(written_features(path, field, _GEOJSON), space, field), field)
     states, names = listed_columns(str(path), field, ("state", "region"))
     return _few(_listed(states, names, space, field), field)
 
@@ -327,17 +327,3 @@ def _features_of(frame: Any) -> list[Any]:
     names = {key: frame[key].astype(str).where(frame[key].notna(), "") for key in _NAMES if key in frame.columns}
     features: list[Any] = json.loads(type(frame)(names, geometry=shapes).to_json())["features"]
     return features
-
-
-def _features(path: PathLike, field: str) -> list[Any]:
-    file = checked_input(path, field)
-    if file.stat().st_size > _LARGEST:
-        raise InvalidInput(field, f"{file.stat().st_size:,} bytes", f"at most {_LARGEST:,}")
-    try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        raise InvalidInput(field, "a file that is no JSON", _GEOJSON) from None
-    found = told.get("features") if isinstance(told, dict) else None
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise InvalidInput(field, "a file without features", _GEOJSON)
-    return found

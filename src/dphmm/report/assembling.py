@@ -122,79 +122,36 @@ def confirmed_report(
 ) -> ReleaseReport:
     """The report of a released table whose statement is confirmed by what it was made with.
 
-    ``ledger``: counts what was spent over all files and queries. Raises InvalidInput for a title that no name could be,
-    for a statement that says something else, and as `release_report`.
+    Everybody is shown step by step unless ``users`` are named, or every n-th by name if there are many rows.
+
+    ``ledger``: counts what was spent over all files and queries; each shown row must be in it. ``plan``: the one that
+    the file was released by, with those of other totals. ``believe``: the model that reads the answers, in place of the
+    plan model. ``progress`` hears (done, total) of each stage, and ``stage`` what it is called.
+
+    Raises InvalidInput for a title that no name could be, for a statement that says something else, for an unknown
+    user, for an answer that was drawn under another plan than these public data make, and for a ledger that does not
+    hold it.
     """
-    title = choices.get("title", "What was released")
+    title, users, space = choices.get("title", "What was released"), choices.get("users", ()), made.space
     checked_title(title)
-    public = (made.model, made.space)
-    statement, left = require_confirmed(made.statement, table, file, *public, policy, made.subjects, ledger)
-    truth = choices.get("truth")
+    statement, left = require_confirmed(made.statement, table, file, made.model, space, policy, made.subjects, ledger)
+    made, truth = replace(made, statement=statement), choices.get("truth")
     if truth is not None and not isinstance(truth, TrueRows):
-        query = statement.query
-        begins, rule = begins_of(ledger, query, file), answer_of(ledger, query, file, statement)
-        known = truth_of(file, truth, *public, begins, rule)
+        begins, rule = begins_of(ledger, statement.query, file), answer_of(ledger, statement.query, file, statement)
+        known = truth_of(file, truth, made.model, space, begins, rule)
         truth = TrueRows(known.answers, known.outside)
-    return release_report(
-        title,
-        # A file's name is somebody else's text, which may turn what stands around it about.
-        "".join(c if c.isprintable() else ascii(c)[1:-1] for c in table.name),
-        file,
-        replace(made, statement=statement),
-        users=choices.get("users", ()),
-        ledger=ledger,
-        truth=truth,
-        plan=plan,
-        believe=believe,
-        backdrop=choices.get("backdrop"),
-        notes=[*notes, *(f"Not compared: {one}." for one in left)],
-        progress=progress,
-        stage=stage,
-    )
-
-
-def release_report(
-    title: str,
-    name: str,
-    file: ReleasedFile,
-    made: Made,
-    *,
-    users: Sequence[str] = (),
-    ledger: Ledger | None = None,
-    truth: TrueRows | None = None,
-    plan: SchedulePlan | None = None,
-    backdrop: Backdrop | None = None,
-    notes: Sequence[str] = (),
-    believe: MarkovModel | None = None,
-    progress: Progress | None = None,
-    stage: Callable[[str], None] | None = None,
-) -> ReleaseReport:
-    """The report of a released file ``name``.
-
-    ``believe``: the model that reads the answers, in place of the plan model.
-
-    ``users``: the people to show step by step, in order; by default everybody, or every n-th by name if there are
-    many rows. ``ledger``: the ledger of the releases; each shown row must be in it, and what was spent is of all
-    its files and queries. ``plan``: the one that it was released by, with those of other totals. ``truth``: for the
-    data owner, or of simulated people. ``progress`` hears (done, total) of each stage, and ``stage`` what it is called.
-
-    Raises InvalidInput for an unknown user, for an answer that was drawn under another plan than these public data
-    make, and for a ledger that does not hold it.
-    """
+    if plan is not None and plan.schedule != statement.asking:
+        came = f"a plan of {plan.schedule.promise}, or of other steps"
+        raise InvalidInput("plan", came, "the plan that the file was released by")
     rows = Rows(
         file.users,
         file.step,
         None if file.times is None else np.asarray(file.times // 1_000_000),
-        made.space.frame.to_answers(file.lattice),
+        space.frame.to_answers(file.lattice),
         file.asked,
         file.epsilon,
     )
-    if plan is not None and plan.schedule != made.statement.asking:
-        came = f"a plan of {plan.schedule.promise}, or of other steps"
-        raise InvalidInput("plan", came, "the plan that the file was released by")
-    space = made.space
-    planar = space.dimension == 2 and not space.has_labels
-    cells = Cells.of_space(space) if planar else None
+    cells = Cells.of_space(space) if space.dimension == 2 and not space.has_labels else None
     named, every = list(rows.by_user), ""
     if len(rows) > MOST_ROWS:
         apart = -(-len(named) // FEW_PEOPLE)
@@ -212,7 +169,7 @@ def release_report(
     whole = made.subjects is not None and MOST_ROWS < len(rows) <= MOST_COUNTED
     people = reading.people(shown, set(rows.by_user) if whole else set(named), by_hour=whole, truth=truth)
     if made.subjects is not None:
-        _require_plans(file, reading.plans, made.statement.mechanism.chosen)
+        _require_plans(file, reading.plans, statement.mechanism.chosen)
     begin("finding what is expected")
     shown_truth = None
     if truth is not None:
@@ -221,12 +178,11 @@ def release_report(
         without = float(off.mean()) if len(off) else np.nan
         kernel = None if rows.time is None or not planar else _by_time(rows, truth, space)
         shown_truth = Truth(truth.places, truth.outside, reading.errors, without, truth.simulated, kernel)
-    elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
+    elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, statement.query)
     limits = (
-        _some_shown(len(people), shown, every, users, len(rows.by_user), made.statement.subjects.words["people"]),
-        reading.not_remade,
-        reading.unplaced,
-        reading.believed,
+        *(f"Not compared: {one}." for one in left),
+        _some_shown(len(people), shown, every, users, len(rows.by_user), statement.subjects.words["people"]),
+        *reading.notes,
         _after_sequence(rows, made),
     )
     lines = None
@@ -235,7 +191,8 @@ def release_report(
         lines = nearer_than_guesses(reading.answered, space.distances, float(inside.mean()))
     report = ReleaseReport(
         title,
-        name,
+        # A file's name is somebody else's text, which may turn what stands around it about.
+        "".join(c if c.isprintable() else ascii(c)[1:-1] for c in table.name),
         rows,
         made,
         reading.spreads,
@@ -246,16 +203,14 @@ def release_report(
         lines=lines,
         chosen=bool(users),
         truth=shown_truth,
-        prospects=Prospects(),
         shares=_shares(rows, file, reading) if space.has_labels else (),
         hours=reading.hours(),
-        backdrop=backdrop or Backdrop(),
+        backdrop=choices.get("backdrop") or Backdrop(),
         notes=[*notes, *filter(None, limits)],
         elsewhere=elsewhere,
         queries=queries,
     )
-    expected = _UNKNOWN if reading.off_schedule else prospects_of(made, plan, report.begins)
-    return replace(report, prospects=expected)
+    return replace(report, prospects=_UNKNOWN if reading.off_schedule else prospects_of(made, plan, report.begins))
 
 
 def _by_time(rows: Rows, truth: TrueRows, space: StateSpace) -> float | None:
@@ -418,38 +373,26 @@ class _Reading:
         self._days: set[int] = set()
 
     @property
-    def not_remade(self) -> str:
-        """The warning that not everybody's plans were made again; empty if they were."""
-        total = len(self._rows.by_user)
-        if self._smoothers is None or self.remade == total:
-            return ""
-        people = self._made.statement.subjects.words["people"]
-        return (
-            f"Plans of {self.remade:,} of {total:,} {people} were made again from public data and are the "
-            "file's; those of the others were not: dphmm check-release makes all of them again."
-        )
-
-    @property
-    def unplaced(self) -> str:
-        """The warning that rows cannot be matched to the steps with other choices; empty if they can."""
-        if self._made.subjects is None or not self._made.subjects.chosen or not self._unplaced:
-            return ""
-        return (
-            "Which answers are of the steps for which something else was chosen is as the statement says: "
-            "rows without times have it from the ledger alone."
-        )
-
-    @property
-    def believed(self) -> str:
-        """With which model the answers were read, where that is not the plan model."""
-        if self._believe is None:
-            return ""
-        origin = self._believe.provenance
-        learned = f" of {origin['people']:,} people" if "people" in origin else ""
-        return (
-            f"Answers were read with a belief model ({self._believe.digest[:12]}, "
-            f"{origin.get('method', 'unknown')}{learned}), not with the model of the plans."
-        )
+    def notes(self) -> Iterator[str]:
+        """The warnings: of plans that were not made again, of rows without numbers, and of a belief model."""
+        total, people = len(self._rows.by_user), self._made.statement.subjects.words["people"]
+        if self._smoothers is not None and self.remade < total:
+            yield (
+                f"Plans of {self.remade:,} of {total:,} {people} were made again from public data and are the "
+                "file's; those of the others were not: dphmm check-release makes all of them again."
+            )
+        if self._made.subjects is not None and self._made.subjects.chosen and self._unplaced:
+            yield (
+                "Which answers are of the steps for which something else was chosen is as the statement says: "
+                "rows without times have it from the ledger alone."
+            )
+        if self._believe is not None:
+            origin = self._believe.provenance
+            learned = f" of {origin['people']:,} people" if "people" in origin else ""
+            yield (
+                f"Answers were read with a belief model ({self._believe.digest[:12]}, "
+                f"{origin.get('method', 'unknown')}{learned}), not with the model of the plans."
+            )
 
     @property
     def all_plans(self) -> list[Plan]:

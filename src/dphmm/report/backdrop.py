@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -12,11 +11,12 @@ from dphmm.errors import InvalidInput
 from dphmm.report.content import Backdrop
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
-from dphmm.storage.inputs import PathLike, checked_input
+from dphmm.storage.geo_files import written_features
+from dphmm.storage.inputs import PathLike
 from dphmm.types import FloatArray
 
-#: Largest file that is read, and what may be left of it on a page.
-_LARGEST, _EMBEDDED = 64_000_000, 300_000
+#: What may be left of a file on a page.
+_EMBEDDED = 300_000
 #: Shapes are simplified to this share of the box of all cells.
 _GRAIN = 1e-3
 #: Characters that a corner takes on a page, and a name beside its letters.
@@ -45,7 +45,9 @@ def read_backdrop(path: PathLike, space: Any) -> Backdrop:
     water: list[FloatArray] = []
     roads: list[FloatArray] = []
     names: list[tuple[str, float, float]] = []
-    for shape, name in (found for feature in _features(path) for found in _shapes(feature, space, shapely)):
+    for shape, name in (
+        found for feature in written_features(path, "backdrop", _EXPECTED) for found in _shapes(feature, space, shapely)
+    ):
         west, south, east, north = shape.bounds
         if (np.array([east, north]) < low).any() or (np.array([west, south]) > high).any():
             continue
@@ -82,7 +84,8 @@ def box_of(path: PathLike) -> tuple[float, float, float, float]:
     """West, south, east and north of all shapes of a GeoJSON file. Raises InvalidInput for a file without shapes."""
     import shapely
 
-    shapes = [_geometry(feature["geometry"], shapely) for feature in _features(path) if _has_geometry(feature)]
+    features = written_features(path, "backdrop", _EXPECTED)
+    shapes = [_geometry(feature["geometry"], shapely) for feature in features if _has_geometry(feature)]
     west, south, east, north = shapely.GeometryCollection(shapes).bounds
     if not np.isfinite([west, south, east, north]).all():
         raise InvalidInput("backdrop", "a file without coordinates", _EXPECTED)
@@ -120,20 +123,6 @@ def _simple(corners: FloatArray, grain: float, shapely: Any) -> FloatArray:
     return np.array(shapely.LineString(corners).simplify(grain, preserve_topology=False).coords)
 
 
-def _features(path: PathLike) -> list[Any]:
-    file = checked_input(path, "backdrop")
-    if file.stat().st_size > _LARGEST:
-        raise InvalidInput("backdrop", f"{file.stat().st_size:,} bytes", f"at most {_LARGEST:,}")
-    try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        raise InvalidInput("backdrop", "a file that is no JSON", _EXPECTED) from None
-    found = told.get("features") if isinstance(told, dict) else None
-    if not isinstance(found, list):
-        raise InvalidInput("backdrop", "a file without features", _EXPECTED)
-    return found
-
-
 def _shapes(feature: Any, space: MapSpace, shapely: Any) -> list[tuple[Any, str]]:
     """The geometry of a feature in metres of the map, and its name: as it is, and once around the earth either way.
 
@@ -157,7 +146,7 @@ def _shapes(feature: Any, space: MapSpace, shapely: Any) -> list[tuple[Any, str]
 
 
 def _has_geometry(feature: Any) -> bool:
-    return isinstance(feature, dict) and isinstance(feature.get("geometry"), dict)
+    return isinstance(feature.get("geometry"), dict)
 
 
 def _geometry(geometry: Any, shapely: Any) -> Any:

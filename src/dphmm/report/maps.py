@@ -239,14 +239,14 @@ def _edge(cells: Cells) -> list[tuple[FloatArray, FloatArray]]:
     return edge if len(edge) <= _MOST_SIDES else []
 
 
-def around(cells: Cells, space: StateSpace, policy: PolicyGraph, state: int, side: float = SIDE) -> View:
+def around(cells: Cells, space: StateSpace, policy: PolicyGraph, state: int) -> View:
     """A state and those that the policy joins to it, with some cells around them."""
     near = np.union1d(policy.neighbors(state), [state]).astype(np.int64)
     points, centre = space.own_answers[near][:, :2], space.own_answers[state][:2]
     reach = float(np.abs(points - centre).max()) + 3 * cells.side
     half = min(reach, float((cells.high - cells.low).max()) / 2)
     low = np.clip(centre - half, cells.low, np.maximum(cells.low, cells.high - 2 * half))
-    return View.around(low, low + 2 * half, side)
+    return View.around(low, low + 2 * half)
 
 
 def covered_set(

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
@@ -74,29 +73,23 @@ class Counts:
 def counts_of(report: ReleaseReport) -> Counts:
     """The counts of the blocks of the file of a report."""
     rows, promise, schedule = report.rows, report.promise, report.schedule
-    most, alike, blocks = InBlocks.of(report.in_file)
     block = ""
     if promise is not None and promise.per is not None:
         block = block_words(promise)
     elif promise is None and (schedule is None or not report.confirmed) and rows.time is not None:
         block = "a day"
     regular = bool(rows.asked.all()) and all(len(own) > np.ptp(rows.step[own]) for own in rows.by_user.values())
-    return Counts(most, alike, blocks, block, regular)
+    return Counts(*in_blocks(report.in_file), block, regular)
 
 
-class InBlocks(NamedTuple):
-    """The most answers in a block of anybody, whether every block has so many, and the most blocks of anybody."""
+def in_blocks(people: Sequence[tuple[str, Sequence[tuple[int, int, Fraction]]]]) -> tuple[int, bool, int]:
+    """The most answers in a block of anybody, whether every block has so many, and the most blocks of anybody.
 
-    answers: int
-    alike: bool
-    blocks: int
-
-    @classmethod
-    def of(cls, told: Sequence[tuple[str, Sequence[tuple[int, int, Fraction]]]]) -> InBlocks:
-        """Those of people with their blocks: (block, answers, sum of epsilons)."""
-        counts = [count for _, blocks in told for _, count, _ in blocks]
-        most = max(counts, default=0)
-        return cls(most, all(count == most for count in counts), max((len(blocks) for _, blocks in told), default=0))
+    Of people with their blocks: (block, answers, sum of epsilons).
+    """
+    counts = [count for _, blocks in people for _, count, _ in blocks]
+    most = max(counts, default=0)
+    return most, all(count == most for count in counts), max((len(blocks) for _, blocks in people), default=0)
 
 
 def days_words(report: ReleaseReport) -> str:
@@ -145,11 +138,6 @@ def several_years(report: ReleaseReport) -> bool:
 
 
 # -- spent ---------------------------------------------------------------------------------------------------------
-
-
-def spent(report: ReleaseReport) -> InBlocks:
-    """The answers that were paid for: the ledger's count where there is one."""
-    return InBlocks.of(report.spent)
 
 
 def spending_groups(report: ReleaseReport) -> list[tuple[str, str, str, str]]:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
     from dphmm.types import IntArray
 
+#: Bytes of a file of GeoJSON that is read as it is written.
+LARGEST = 64_000_000
 #: What files are named, and what writes each.
 SUFFIXES = (".geojson", ".json", ".gpkg", ".shp", ".fgb")
 _WRITTEN = {".geojson": "GeoJSON", ".json": "GeoJSON", ".gpkg": "GPKG", ".fgb": "FlatGeobuf"}
@@ -102,6 +104,24 @@ def read_features(path: PathLike, field: str = "source", crs: str | None = None)
         return (frame.set_crs(crs) if frame.crs is None else frame).to_crs(_DEGREES)
     except Exception:
         raise InvalidInput("crs", crs or str(frame.crs), "coordinates that are known, such as EPSG:25833") from None
+
+
+def written_features(path: PathLike, field: str, expected: str) -> list[dict[str, Any]]:
+    """The features of GeoJSON in degrees, as they are written.
+
+    Raises InvalidInput for a file that is too large, or is no such file: then ``expected`` is named.
+    """
+    file = checked_input(path, field)
+    if file.stat().st_size > LARGEST:
+        raise InvalidInput(field, f"{file.stat().st_size:,} bytes", f"at most {LARGEST:,}")
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise InvalidInput(field, "a file that is no JSON", expected) from None
+    features = document.get("features") if isinstance(document, dict) else None
+    if not isinstance(features, list) or not all(isinstance(feature, dict) for feature in features):
+        raise InvalidInput(field, "a file without features", expected)
+    return features
 
 
 @contextmanager
