@@ -18,7 +18,7 @@ from dphmm.accounting.ledger import (
     ledger_summary,
 )
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import Console, Row, aligned, named, one_line, print_json
+from dphmm.cli.console import Console, Row, aligned, fields_named, one_line, print_json
 from dphmm.cli.guarantees import guarantee_rows, published_rows, together_row
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import loaded_model, loaded_policy, loaded_setting
@@ -130,11 +130,8 @@ def account(
 
 
 def _read_ledger(path: str, subject: str | None, delta: str | None) -> LedgerSummary:
-    with opened_to_read(path, "LEDGER") as opened:
-        try:
-            return ledger_summary(opened, subject, delta)
-        except InvalidInput as error:
-            raise named(error, {"subject": "--subject", "delta": "--delta"}) from None
+    with opened_to_read(path, "LEDGER") as opened, fields_named({"subject": "--subject", "delta": "--delta"}):
+        return ledger_summary(opened, subject, delta)
 
 
 def _listed(found: LedgerSummary) -> list[SubjectSummary]:
@@ -241,11 +238,8 @@ def _leakage(
     edges, space = (None, space) if policy is None else loaded_policy(policy, chain)
     # A made table that the policy names is known from here on.
     loaded_setting(policy, space)
-    with opened_to_read(ledger) as opened:
-        try:
-            return subject_leakage(opened, subjects, chain, edges, space, progress=progress)
-        except InvalidInput as error:
-            raise named(error, _LEAKAGE_FIELDS) from None
+    with opened_to_read(ledger) as opened, fields_named(_LEAKAGE_FIELDS):
+        return subject_leakage(opened, subjects, chain, edges, space, progress=progress)
 
 
 def _most_leaked(documents: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -354,10 +348,8 @@ def _provenance(path: str) -> tuple[dict[str, Any], LearningEvent | NotPrivateEv
     from dphmm.storage.models import load_model
 
     if holds_hidden_model(path):
-        try:
+        with fields_named({"privacy": path}):
             hidden: Any = load_hidden_model(path)
-        except InvalidInput as error:
-            raise named(error, {"privacy": path}) from None
         return hidden.provenance_, learning_event(hidden.provenance_)
     provenance = load_model(path).provenance
     return provenance, learning_event(provenance, path)

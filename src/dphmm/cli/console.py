@@ -144,6 +144,15 @@ def named(error: InvalidInput, names: Mapping[str, str]) -> InvalidInput:
     return InvalidInput(names.get(error.field, error.field), *_parts(error))
 
 
+@contextmanager
+def fields_named(names: Mapping[str, str]) -> Iterator[None]:
+    """Inside the block errors of the library are about the options that one command has for its arguments."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise named(error, names) from None
+
+
 #: What a file must be, by the option that it was given for.
 _WANTED = {
     "--model": "a model, as dphmm fit or dphmm model writes it",

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from dphmm.accounting.promise import SequencePromise
-from dphmm.cli.console import Console, Interrupted, Row, named, print_json, stage_of
+from dphmm.cli.console import Console, Interrupted, Row, fields_named, print_json, stage_of
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import messages
 from dphmm.errors import InvalidInput
@@ -65,11 +65,9 @@ def demo(out: str, seed: int | None, people: int, days: int, force: bool, quiet:
     folder = Path(out)
     if people < 1:
         raise InvalidInput("--people", people, "1 or more")
-    try:
+    with fields_named({"days": "--days"}):
         # The other half is for models that are fitted: this one is not.
         city = simulate_city(people=2 * people, days=days)
-    except InvalidInput as error:
-        raise named(error, {"days": "--days"}) from None
     bits = None if seed is None else ReplayBits(seed)
     _prepare(folder, force)
     try:

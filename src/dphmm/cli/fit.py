@@ -8,17 +8,17 @@ Proof: docs/proofs/records.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dphmm._checks import finite_number
 from dphmm.accounting.event import LearningEvent, learning_event
-from dphmm.cli.console import REJECTED, Console, named, option_of, print_json, reworded
+from dphmm.cli.console import REJECTED, Console, fields_named, option_of, print_json, reworded
 from dphmm.cli.fit_data import (
     DEFAULT_SPEED,
     FIELDS,
@@ -44,7 +44,7 @@ from dphmm.cli.fit_data import (
 )
 from dphmm.cli.fit_hidden import fit_hidden
 from dphmm.cli.help import CONTEXT, Command
-from dphmm.cli.options import force, messages, new_output, output, spelling, spelling_of
+from dphmm.cli.options import force, messages, new_output, output, spelling, spelling_of, together
 from dphmm.cli.publishing import (
     check_ledger,
     kept_document,
@@ -125,11 +125,8 @@ def _fitted(
     from dphmm.markov.trajectories import Source, fit_trajectories
 
     near = "neighbours" if space.kind == "grid" else None
-    try:
+    with fields_named({**FIELDS, "time": "--max-speed" if choices["max_speed"] else "--gap"}):
         return fit_trajectories(rows, space, smoothing_support=near, source=Source(*source), **choices)
-    except InvalidInput as error:
-        option = "--max-speed" if choices["max_speed"] else "--gap"
-        raise named(error, {**FIELDS, "time": option}) from None
 
 
 def _counting(given: dict[str, Any]) -> dict[str, Any]:
@@ -149,10 +146,8 @@ def _slots(given: Mapping[str, Any]) -> Slots | None:
         return None
     from dphmm.markov.slots import Slots
 
-    try:
+    with fields_named(dict.fromkeys(("period", "width", "positions", "zone", "slots"), "--slots")):
         slots = Slots.parse(given["slots"])
-    except InvalidInput as error:
-        raise named(error, dict.fromkeys(("period", "width", "positions", "zone", "slots"), "--slots")) from None
     if slots.by_clock and given["step"] is None:
         raise InvalidInput("--slots", given["slots"], "--step beside it: these slots go by the clock")
     return slots
@@ -233,7 +228,7 @@ def _learned(
 ) -> MarkovModel:
     from dphmm.markov.private.chain import end_of, fit_chain
 
-    try:
+    with fields_named({**FIELDS, "n_states": "--states-file" if space.kind == "labels" else "states"}):
         model, _ = fit_chain(
             records.sequences,
             space.n_states,
@@ -248,8 +243,6 @@ def _learned(
             **noise,
         )
         return model
-    except InvalidInput as error:
-        raise named(error, {**FIELDS, "n_states": "--states-file" if space.kind == "labels" else "states"}) from None
 
 
 def _noise(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -270,10 +263,8 @@ def _noise_words(space: StateSpace, noise: Mapping[str, Any], mask: str | None, 
 
     end = end_of(space, noise["initial"], step) is not None
     caps = sensitivity.Caps(noise["max_length"], noise["max_sequences"], noise["neighbours"])
-    try:
+    with fields_named(FIELDS):
         size = sensitivity.l1(sensitivity.transitions(caps, first=noise["initial"] == "first", end=end), caps)
-    except InvalidInput as error:
-        raise named(error, FIELDS) from None
     scale = float(size / noise["epsilon"])
     counts = space.n_states**2 if mask is None else int(lattice_neighbours(space).nnz)
     remedies = ["a larger --epsilon", "a smaller --max-length", "coarser states"]
@@ -289,10 +280,8 @@ def _mask(given: Mapping[str, Any], space: StateSpace) -> str | None:
     """The mask of the moves that get noise: those to neighbouring cells, or None for all."""
     from dphmm.markov.private.chain import noisy_moves
 
-    try:
+    with fields_named({"moves": "--moves"}):
         return noisy_moves(space, given["moves"])
-    except InvalidInput as error:
-        raise named(error, {"moves": "--moves"}) from None
 
 
 def _say_private(model: MarkovModel, event: LearningEvent, given: Mapping[str, Any], console: Console) -> None:
@@ -327,13 +316,11 @@ def _private_document(model: MarkovModel, event: LearningEvent, path: str) -> di
     }
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
 METHODS = ("ngrams", "every-iteration", "paper-every-iteration", "paper-last-iteration-not-private")
 
 
-_CHAIN = (
+#: In the order of the help.
+fit_options = together(
     click.option("--grid", metavar="LENGTH", help="Square cells of this size (340m, 1km) over --bbox."),
     click.option(
         "--bbox",
@@ -392,20 +379,12 @@ _CHAIN = (
         metavar="N",
         help="Answer cells with fewer than N visits as the nearest cell with as many.",
     ),
-)
-
-
-_JUMP = (
     click.option(
         "--jump",
         metavar="P",
         help="The chance to jump to any state alike at each step (0.001), which leaves no path impossible.  "
         "[default: none]",
     ),
-)
-
-
-_TIMES = (
     click.option(
         "--step",
         metavar="TIME",
@@ -418,10 +397,6 @@ _TIMES = (
         help="With --step: holes up to here are filled with the last state. Without it: rows further apart are "
         "cut.  [default: with --step only the next bin continues a sequence, else every next row does]",
     ),
-)
-
-
-_HIDDEN = (
     click.option("--states", type=int, metavar="K", help="A hidden Markov model of so many states, seen by --symbols."),
     click.option(
         "--symbols",
@@ -438,10 +413,6 @@ _HIDDEN = (
         metavar="N",
         help="At most so many iterations; noisy ones exactly so many.  [default: by method]",
     ),
-)
-
-
-_PRIVATE = (
     click.option("--epsilon", metavar="E", help="Learn with differential privacy: the whole budget of the fit."),
     click.option("--max-length", type=int, metavar="L", help="With --epsilon: of a sequence its first L steps count."),
     click.option(
@@ -466,15 +437,8 @@ _PRIVATE = (
         "--order", type=int, metavar="N", help="Length of the words of ngrams.  [default: by states and symbols]"
     ),
     click.option("--seed", type=int, metavar="N", help="The same fit every time; with --epsilon NOT PRIVATE."),
+    spelling,
 )
-
-
-def fit_options(command: F) -> F:
-    """All of them, in the order of the help."""
-    command = spelling(command)
-    for option in reversed((*_CHAIN, *_JUMP, *_TIMES, *_HIDDEN, *_PRIVATE)):
-        command = option(command)
-    return command
 
 
 _ONLY_PRIVATE = ("max_length", "max_sequences", "neighbours", "moves", "delta", "method", "order")

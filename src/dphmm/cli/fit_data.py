@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dphmm._checks import exact_epsilon, finite_number
 from dphmm.accounting.event import LearningEvent
-from dphmm.cli.console import Console, Row, named
+from dphmm.cli.console import Console, Row, fields_named
 from dphmm.cli.guarantees import guarantee_rows, published_rows
 from dphmm.cli.options import (
     check_inside,
@@ -56,10 +56,8 @@ def jump_rate(given: Mapping[str, Any]) -> float | None:
 
     if given["jump"] is None or finite_number(given["jump"], "--jump") == 0:
         return None
-    try:
+    with fields_named({"jump": "--jump"}):
         return Jump.of(given["jump"], 2).rate
-    except InvalidInput as error:
-        raise named(error, {"jump": "--jump"}) from None
 
 
 #: Fields of the library's messages that are options of this command.
@@ -223,10 +221,8 @@ def times(given: Mapping[str, Any]) -> dict[str, Any]:
 
     step = None if given["step"] is None else duration(given["step"], "--step")
     gap = None if given["gap"] is None else duration(given["gap"], "--gap")
-    try:
+    with fields_named(FIELDS):
         return timing_of(step, gap, given.get("max_length"))
-    except InvalidInput as error:
-        raise named(error, FIELDS) from None
 
 
 def check_times(step: str | None, timed: bool, columns: Sequence[str]) -> None:
@@ -310,10 +306,8 @@ def records_of(
     timed = rows.time is not None
     check_times(given["step"], timed, names)
     limit = speed_limit(given, timed, rows.lat is not None)
-    try:
+    with fields_named({**FIELDS, "time": "--max-speed" if limit else "--gap"}):
         return records_in(rows, space, shortest=shortest, max_speed=limit, **timing), rejected
-    except InvalidInput as error:
-        raise named(error, {**FIELDS, "time": "--max-speed" if limit else "--gap"}) from None
 
 
 def caps_of(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -322,10 +316,8 @@ def caps_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
     most = 1 if given["max_sequences"] is None else given["max_sequences"]
     neighbours = given["neighbours"] or "add-remove"
-    try:
+    with fields_named(FIELDS):
         Caps(given["max_length"], most, neighbours)
-    except InvalidInput as error:
-        raise named(error, FIELDS) from None
     return {
         "epsilon": exact_epsilon(given["epsilon"], "--epsilon"),
         "max_length": given["max_length"],

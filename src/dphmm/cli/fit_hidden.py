@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm._checks import exact_number
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
-from dphmm.cli.console import REJECTED, Console, named, print_json
+from dphmm.cli.console import REJECTED, Console, fields_named, print_json
 from dphmm.cli.fit_data import (
     FIELDS,
     LEFT_OUT,
@@ -62,14 +62,12 @@ NOT_PRIVATE = (
 def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
     """Learn, write, and say what came out; returns the exit code."""
 
-    try:
+    with fields_named({**FIELDS, "state_column": "--symbols", "state": "--symbols"}):
         if given["states"] is not None:
             check_size(given["states"], None)
         if given["epsilon"] is not None:
             return _fit_private(path, given, console)
         return _fit_plain(path, given, console)
-    except InvalidInput as error:
-        raise named(error, {**FIELDS, "state_column": "--symbols", "state": "--symbols"}) from None
 
 
 def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm._checks import finite_number
-from dphmm.cli.console import Console, named, print_json
+from dphmm.cli.console import Console, fields_named, named, print_json
 from dphmm.cli.fit_data import cells_over, is_table
 from dphmm.cli.help import CONTEXT, Command, Kinds
 from dphmm.cli.options import (
-    F,
     duration,
     force,
     length,
@@ -21,6 +20,7 @@ from dphmm.cli.options import (
     output,
     parse_box,
     speed,
+    together,
     zone_options,
     zones_of,
 )
@@ -52,51 +52,41 @@ def model() -> None:
     """
 
 
-def _common(command: F) -> F:
-    jump = click.option(
+_common = together(
+    output("model.npz"),
+    click.option(
         "--jump",
         metavar="P",
         default="0.001",
         show_default=True,
         help="The chance to jump to any state alike, which leaves no path impossible; 0 for none.",
-    )
-    return output("model.npz")(jump(force(messages(command))))
-
-
-def _moves(command: F) -> F:
-    for option in (
-        click.option(
-            "--stay", metavar="P", default="0.9", show_default=True, help="The chance to stay in a cell for a step."
-        ),
-        click.option(
-            "--max-speed", metavar="SPEED", required=True, help="How fast anybody moves between cells: 60km/h."
-        ),
-        click.option("--step", metavar="TIME", required=True, help="Length of a time step (5min)."),
-    ):
-        command = option(command)
-    return command
-
-
-def _on_a_map(command: F) -> F:
-    box = click.option(
+    ),
+    force,
+    messages,
+)
+_moves = together(
+    click.option("--step", metavar="TIME", required=True, help="Length of a time step (5min)."),
+    click.option("--max-speed", metavar="SPEED", required=True, help="How fast anybody moves between cells: 60km/h."),
+    click.option(
+        "--stay", metavar="P", default="0.9", show_default=True, help="The chance to stay in a cell for a step."
+    ),
+)
+_on_a_map = together(
+    click.option(
         "--bbox", metavar="W,S,E,N", required=True, help="The box, in degrees; public, never taken from the data."
-    )
-    return box(_moves(command))
-
-
-def _of_a_file(command: F) -> F:
-    for option in (
-        click.option(
-            "--answers",
-            metavar="labels|ordinal|FILE",
-            help="What the names are answered with: themselves, 0, 1, ... in order, or a table of numbers.  "
-            "[default: labels; ordinal where all names are numbers]",
-        ),
-        click.option("--step", metavar="TIME", help="Length of a time step (5min); without it every row is a step."),
-        click.argument("file", metavar="FILE"),
-    ):
-        command = option(command)
-    return command
+    ),
+    _moves,
+)
+_of_a_file = together(
+    click.argument("file", metavar="FILE"),
+    click.option("--step", metavar="TIME", help="Length of a time step (5min); without it every row is a step."),
+    click.option(
+        "--answers",
+        metavar="labels|ordinal|FILE",
+        help="What the names are answered with: themselves, 0, 1, ... in order, or a table of numbers.  "
+        "[default: labels; ordinal where all names are numbers]",
+    ),
+)
 
 
 @model.command("grid", cls=Command, context_settings=CONTEXT)
@@ -132,10 +122,8 @@ def h3(resolution: int, **given: Any) -> None:
 
     Distances are rings of cells, each as far as neighbours' centres are apart.
     """
-    try:
+    with fields_named(_FIELDS):
         space = cells_over(parse_box(given["bbox"]), resolution, "--resolution", "")
-    except InvalidInput as error:
-        raise named(error, _FIELDS) from None
     if space.n_states < 2:
         raise InvalidInput("--resolution", f"{resolution}: one cell covers the box", "a finer one, or a larger --bbox")
     _from_geometry(space, given)
@@ -199,10 +187,8 @@ def _from_geometry(space: StateSpace, given: dict[str, Any], inputs: Sequence[st
 
     step, most = duration(given["step"], "--step"), speed(given["max_speed"], "--max-speed")
     new_output(given["output"], inputs, given["force"])
-    try:
+    with fields_named(_FIELDS):
         made = MarkovModel.from_geometry(space, step, most, stay=given["stay"], jump=given["jump"])
-    except InvalidInput as error:
-        raise named(error, _FIELDS) from None
     couples = couples_along_radius(made)
     _save(made, given, [NO_DATA, *([_COUPLES] if couples else [])], {"couples_along_radius": couples})
 
@@ -219,10 +205,8 @@ def _from_file(file: str, given: dict[str, Any], read: Any) -> None:
     elif space.names != moves.names:
         came = f"{len(space.names)} names, which are not the {len(moves.names)} columns of {file} in their order"
         raise InvalidInput("--answers", came, "a row for each column, in the same order")
-    try:
+    with fields_named(_FIELDS):
         made = MarkovModel(**uniform_parts(space, moves.matrix, step, given["jump"], {"method": "given"})._asdict())
-    except InvalidInput as error:
-        raise named(error, _FIELDS) from None
     _save(made, given, [PUBLIC], {})
 
 

@@ -13,7 +13,7 @@ import click
 
 from dphmm._checks import finite_number
 from dphmm.accounting.person import SPELLINGS
-from dphmm.cli.console import named
+from dphmm.cli.console import fields_named
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import parse_duration, parse_length, parse_speed
 from dphmm.storage.geo_files import read_zones
@@ -41,9 +41,18 @@ def output(metavar: str, required: bool = True) -> Callable[[F], F]:
     return click.option("-o", "--output", required=required, metavar=metavar, help="The file to write.")
 
 
-def force(command: F) -> F:
-    """--force."""
-    return click.option("--force", is_flag=True, help="Replace an output that exists.")(command)
+def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Options as one decorator, in the order in which help shows them."""
+
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+force = click.option("--force", is_flag=True, help="Replace an output that exists.")
 
 
 def new_output(path: PathLike, inputs: Iterable[PathLike], replace: bool) -> None:
@@ -52,27 +61,24 @@ def new_output(path: PathLike, inputs: Iterable[PathLike], replace: bool) -> Non
         raise InvalidInput("-o", f"{path}, which exists", "another name, or --force to replace it")
 
 
-def messages(command: F) -> F:
-    """--json and --quiet."""
-    quiet = click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings stay.")
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-    return as_json(quiet(command))
+messages = together(
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output."),
+    click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings stay."),
+)
+#: By which rule names are of one person.
+spelling = click.option(
+    "--spelling",
+    type=click.Choice(SPELLINGS),
+    help="Spellings of a name are the same person, or exact names are several.  [default: the ledger's, else same]",
+)
 
 
 def opened(folder: str, option: str = "OUT") -> Released:
     """The release in a folder that an option names. Raises InvalidInput for anything else."""
     from dphmm.setup.released import open as open_folder
 
-    try:
+    with fields_named({"released": option}):
         return open_folder(folder)
-    except InvalidInput as error:
-        raise named(error, {"released": option}) from None
-
-
-def spelling(command: F) -> F:
-    """--spelling: by which rule names are of one person."""
-    told = "Spellings of a name are the same person, or exact names are several.  [default: the ledger's, else same]"
-    return click.option("--spelling", type=click.Choice(SPELLINGS), help=told)(command)
 
 
 def spelling_of(given: Mapping[str, Any]) -> str:
@@ -86,10 +92,8 @@ def loaded_setting(path: str | None, space: StateSpace) -> dict[str, str]:
     """The settings of plans in a policy's file, as `dphmm.storage.load_setting`; empty without one."""
     from dphmm.storage.policies import load_setting
 
-    try:
+    with fields_named({"table": "--setting mechanism"}):
         return {} if path is None else load_setting(path, space.has_labels)
-    except InvalidInput as error:
-        raise named(error, {"table": "--setting mechanism"}) from None
 
 
 def loaded_model(path: str) -> tuple[MarkovModel, StateSpace]:
@@ -124,27 +128,22 @@ def loaded_policy(path: str, model: MarkovModel) -> tuple[PolicyGraph, StateSpac
         raise InvalidInput("policy", f"{Path(path).name}, made for {what}", expected) from None
 
 
-def zone_options(command: F) -> F:
-    """--zone-id, --zone-crs and --mend-zones, for a file of polygons."""
-    for option in (
-        click.option(
-            "--mend-zones", is_flag=True, default=None, help="Mend outlines that cross themselves (shapely.make_valid)."
-        ),
-        click.option("--zone-crs", metavar="CRS", help="Coordinates of a file that does not say them: EPSG:25833."),
-        click.option("--zone-id", metavar="COL", help="The column with the names of the zones."),
-    ):
-        command = option(command)
-    return command
+#: Of a file of polygons.
+zone_options = together(
+    click.option("--zone-id", metavar="COL", help="The column with the names of the zones."),
+    click.option("--zone-crs", metavar="CRS", help="Coordinates of a file that does not say them: EPSG:25833."),
+    click.option(
+        "--mend-zones", is_flag=True, default=None, help="Mend outlines that cross themselves (shapely.make_valid)."
+    ),
+)
 
 
 def zones_of(path: str, given: Mapping[str, Any], option: str) -> StateSpace:
     """The zones of a file, by `zone_options`."""
     if given["zone_id"] is None:
         raise InvalidInput("--zone-id", "nothing", "the column of FILE with the names of the zones")
-    try:
+    with fields_named({"zones": option, "zone_id": "--zone-id", "crs": "--zone-crs"}):
         return read_zones(path, given["zone_id"], crs=given["zone_crs"], mend=bool(given["mend_zones"]))
-    except InvalidInput as error:
-        raise named(error, {"zones": option, "zone_id": "--zone-id", "crs": "--zone-crs"}) from None
 
 
 _ORDER = "W,S,E,N: west, south, east, north, in degrees"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from dphmm._checks import exact_number
-from dphmm.cli.console import Console, named, print_json
+from dphmm.cli.console import Console, fields_named, print_json
 from dphmm.cli.guarantees import covered_rows
 from dphmm.cli.help import CONTEXT, Command, Kinds
-from dphmm.cli.options import F, force, length, loaded_model, loaded_policy, messages, new_output, output
+from dphmm.cli.options import force, length, loaded_model, loaded_policy, messages, new_output, output, together
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.session.options import PLAN_CHOICES
 from dphmm.storage.geo_files import read_areas
@@ -35,9 +35,14 @@ class Considered(NamedTuple):
     facts: dict[str, Any]
 
 
-def beside(command: F) -> F:
-    """--merge-lonely and --setting."""
-    setting = click.option(
+_beside = together(
+    click.option(
+        "--merge-lonely",
+        is_flag=True,
+        help="Answer every lonely state as its nearest other state, instead of joining it, which widens the hull. For "
+        "mechanism optimal-table that is every state without a neighbour.",
+    ),
+    click.option(
         "--setting",
         nargs=2,
         multiple=True,
@@ -45,14 +50,8 @@ def beside(command: F) -> F:
         help="What else decides plans, kept in the file: constraint support or delta=0.01; mechanism, by name or "
         "table.npz (dphmm optimize); protection auto, merge, nearest, min-volume or min-error of states that nothing "
         "hides; start before or at. May be repeated.",
-    )
-    merge = click.option(
-        "--merge-lonely",
-        is_flag=True,
-        help="Answer every lonely state as its nearest other state, instead of joining it, which widens the hull. For "
-        "mechanism optimal-table that is every state without a neighbour.",
-    )
-    return merge(setting(command))
+    ),
+)
 
 
 def _setting(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -125,9 +124,7 @@ def policy() -> None:
     """
 
 
-def _common(command: F) -> F:
-    model = click.argument("model", metavar="MODEL")
-    return model(output("policy.json")(beside(force(messages(command)))))
+_common = together(click.argument("model", metavar="MODEL"), output("policy.json"), _beside, force, messages)
 
 
 @policy.command("complete", cls=Command, context_settings=CONTEXT)
@@ -167,13 +164,11 @@ def radius(model: str, covers: str | None, radius: str | None, **given: Any) -> 
         came = "nothing" if covers is None else f"{covers} beside --radius {radius}"
         raise InvalidInput("--covers", came, "a distance between places, 1km; or --radius instead, not both")
     states, space = loaded_model(model)
-    try:
+    with fields_named({"r": "--radius", "covers": "--covers"}):
         if radius is not None:
             graph = build(space, _distance(radius, space))
         else:
             graph = build(space, covers=_covers(str(covers), space))
-    except InvalidInput as error:
-        raise named(error, {"r": "--radius", "covers": "--covers"}) from None
     _save(graph, states, given, [model], [] if covers is None else _radius_words(graph, space, covers))
 
 
@@ -225,10 +220,8 @@ def knn(model: str, k: int, **given: Any) -> None:
     from dphmm.policy import knn as build
 
     states, space = loaded_model(model)
-    try:
+    with fields_named({"k": "--k"}):
         graph = build(space, k)
-    except InvalidInput as error:
-        raise named(error, {"k": "--k"}) from None
     _save(graph, states, given, [model])
 
 
@@ -263,7 +256,7 @@ def edges(model: str, graph: str, **given: Any) -> None:
 @click.argument("model", metavar="MODEL")
 @click.argument("policies", metavar="POLICY POLICY...", nargs=-1, required=True)
 @output("policy.json")
-@beside
+@_beside
 @force
 @messages
 def union(model: str, policies: tuple[str, ...], **given: Any) -> None:
@@ -310,10 +303,8 @@ def _save(
         graph, said = ended, [*said, "END is joined to every label, so any two labels are at most two edges apart"]
     lonely = considered(graph, states, given["merge_lonely"], setting)
     graph, notes = lonely.policy, [*graph.notes, *lonely.notes]
-    try:
+    with fields_named({"table": "--setting mechanism"}):
         save_policy(graph, path, lonely.space, states, setting)
-    except InvalidInput as error:
-        raise named(error, {"table": "--setting mechanism"}) from None
     alone = int((~graph.has_neighbor(None)).sum())
     covered = None if states.space is None else CoveredDistance.of([graph], states.space)
     if given["as_json"]:

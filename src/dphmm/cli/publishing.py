@@ -17,7 +17,7 @@ from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.accounting.forecast import event_before, forecast_of_fit
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.cli.console import Console, Interrupted, Row, print_json
-from dphmm.cli.options import new_output
+from dphmm.cli.options import new_output, together
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger import COMMANDS, open_ledger, stored_spelling
 from dphmm.storage.private_tables import PrivateTable
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
     Model = TypeVar("Model", MarkovModel, CategoricalHMM)
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-_OPTIONS = (
+ledger_options = together(
     click.option("--ledger", metavar="L", help="Store it in this ledger first; it counts for every person there."),
     click.option(
         "--id",
@@ -46,8 +44,6 @@ _OPTIONS = (
         metavar="E",
         help="Of all publications of the ledger, for a person replaced; it stays.",
     ),
-)
-_FORECAST = (
     click.option(
         "--dry-run",
         is_flag=True,
@@ -67,13 +63,6 @@ _NOT_ASKED = {
     "output", "force", "as_json", "quiet", "ledger", "event_id", "cap_epsilon", "data", "trajectories", "dry_run",
     "about",
 }  # fmt: skip
-
-
-def ledger_options(command: F) -> F:
-    """--ledger, --id and --cap-epsilon; --dry-run and --about."""
-    for option in reversed((*_OPTIONS, *_FORECAST)):
-        command = option(command)
-    return command
 
 
 def check_ledger(given: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.accounting.budget import float_above
-from dphmm.cli.console import Console, Row, aligned, named, one_line, print_json
+from dphmm.cli.console import Console, Row, aligned, fields_named, one_line, print_json
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import force, loaded_model, messages, new_output, opened
 from dphmm.errors import InvalidInput
@@ -119,7 +119,7 @@ def read(**given: Any) -> int:
     """
     console = Console(given["quiet"])
     asked = _asked(given)
-    try:
+    with fields_named(_OPTIONS):
         if asked in (None, "sentences"):
             return _itself(given, console)
         released = opened(given["released"])
@@ -132,8 +132,6 @@ def read(**given: Any) -> int:
             "paths": _paths,
         }[asked]  # fmt: skip
         document = answer(released, beside, given, console)
-    except InvalidInput as error:
-        raise named(error, _OPTIONS) from None
     if beside:
         document["with"] = [one.folder.path.name for one in beside]
     if given["as_json"]:
@@ -181,10 +179,8 @@ def _believed(given: Mapping[str, Any], released: Released) -> MarkovModel | Non
     if path == _OF_ANSWERS and not (path := released.folder.path / LEARNED).exists():
         first = f"dphmm read {given['released']} --believe {_OF_ANSWERS}, which learns it; or a model"
         raise InvalidInput("--believe", f"{_OF_ANSWERS}, and no {LEARNED} in OUT", first)
-    try:
+    with fields_named({"model": "--believe"}):
         return loaded_model(str(path))[0]
-    except InvalidInput as error:
-        raise named(error, {"model": "--believe"}) from None
 
 
 def _written(released: Released, path: Path, table: Any) -> str:
@@ -375,18 +371,15 @@ def _event(
 ) -> dict[str, Any]:
     names, users = _names(given["event"], "--event"), None if given["user"] is None else [given["user"]]
     window = _step_or_time(given["first"]), _step_or_time(given["last"])
-    with console.progress("read") as progress:
-        try:
-            found = released.odds(
-                *(names, *window),
-                always=given["always"],
-                beside=beside,
-                users=users,
-                believe=_believed(given, released),
-                progress=progress,
-            )
-        except InvalidInput as error:
-            raise named(error, {"states": "--event"}) from None
+    with console.progress("read") as progress, fields_named({"states": "--event"}):
+        found = released.odds(
+            *(names, *window),
+            always=given["always"],
+            beside=beside,
+            users=users,
+            believe=_believed(given, released),
+            progress=progress,
+        )
     rows = released.answers
     last = max(int(rows.step[own].max()) for user, own in rows.by_user() if users is None or user in users)
     if isinstance(window[0], int) and window[0] > last:

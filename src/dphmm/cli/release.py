@@ -17,7 +17,7 @@ import click
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.person import checked_noun
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import BAD_INPUT, REJECTED, Console, Row, aligned, named, print_json, reworded
+from dphmm.cli.console import BAD_INPUT, REJECTED, Console, Row, aligned, fields_named, print_json, reworded
 from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, model_warning
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import (
@@ -36,7 +36,6 @@ from dphmm.cli.release_job import (
     release_stream,
     told_if_interrupted,
 )
-from dphmm.errors import InvalidInput
 from dphmm.setup.releasing import FolderRelease, check_spelling
 from dphmm.statement.parts import document
 from dphmm.states.space import LABELS_WRONG
@@ -187,7 +186,7 @@ def release(**given: Any) -> int:
     nothing is printed; --answer first answers the first line of a bin at once.
     """
     console = Console(given["quiet"])
-    try:
+    with fields_named({"folder": "-o"}):
         given = in_folder(given)
         job = Job.of(given)
         if given["trajectories"] == "-":
@@ -195,8 +194,6 @@ def release(**given: Any) -> int:
         if given["dry_run"]:
             return preview(job.scheduled(given), given, console)
         return release_file(job, given, console)
-    except InvalidInput as error:
-        raise named(error, {"folder": "-o"}) from None
 
 
 #: From so many steps on a release can take longer than a few seconds.

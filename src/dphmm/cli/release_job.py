@@ -21,7 +21,7 @@ from dphmm._checks import exact_epsilon, stated_epsilon
 from dphmm.accounting.event import learning_event
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.promise import Schedule, SequencePromise
-from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named, option_of, stage_of
+from dphmm.cli.console import REJECTED, Console, Interrupted, Row, fields_named, option_of, stage_of
 from dphmm.cli.guarantees import coming_rows, covered_rows, model_warning
 from dphmm.cli.options import loaded_model, loaded_policy, loaded_setting, spelling_of
 from dphmm.errors import InvalidInput
@@ -194,10 +194,8 @@ def checked_batch(job: Job, rows: VisitTable, given: Mapping[str, Any], console:
     """
     with kept_ledger(given["ledger"], given["spelling"]) as ledger:
         batch = job.batch(ledger or MemoryLedger(spelling_of(given)))
-        try:
+        with fields_named({"table": "TRAJ"}):
             stops = batch.check_meant(rows)
-        except InvalidInput as error:
-            raise named(error, {"table": "TRAJ"}) from None
     for stop in stops:
         console.warn(f"TRAJ: {stop.came}; --although releases it as it is")
     return batch
@@ -286,10 +284,8 @@ def in_folder(given: dict[str, Any]) -> dict[str, Any]:
     place.check()
     if not stream:
         place.check_source(given["trajectories"])
-    try:
+    with fields_named({"ledger": "--ledger"}):
         path = place.ledger(ledger)
-    except InvalidInput as error:
-        raise named(error, {"ledger": "--ledger"}) from None
     ledger_path(path)
     table = place.path / "released.jsonl" if stream else place.table_or(f"released.{given['format']}")
     return {**given, "ledger": str(path), "place": place, "table": str(table)}
@@ -356,10 +352,8 @@ def asked_schedule(
     if given["plan"] is not None:
         from dphmm.choose.schedule_plan import read_plan
 
-        try:
+        with fields_named({"path": "--plan", "plan": "--plan"}):
             found = read_plan(given["plan"], *public)
-        except InvalidInput as error:
-            raise named(error, {"path": "--plan", "plan": "--plan"}) from None
         return {
             "schedule": found.schedule,
             **_planned_with(found.options, loaded_setting(given["policy"], public[2])),

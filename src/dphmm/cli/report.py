@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm.cli.console import Console, Row, named, print_json, stage_of
+from dphmm.cli.console import Console, Row, fields_named, print_json, stage_of
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import force, messages, new_output, opened
 from dphmm.errors import InvalidInput
@@ -47,7 +47,7 @@ def report(**given: Any) -> int:
     from dphmm.storage.table_ledger import opened_to_read
 
     console, output = Console(given["quiet"]), given["output"]
-    try:
+    with fields_named(_OPTIONS):
         released = opened(given["released"])
         if output is not None:
             inputs = [given[name] for name in ("backdrop", "truth") if given[name]]
@@ -84,8 +84,6 @@ def report(**given: Any) -> int:
             stage_of(progress, "drawing the page")
             path = released.written_report(made) if output is None else write_report(output, made)
             figures = [] if given["figures"] is None else write_figures(Path(given["figures"]), made)
-    except InvalidInput as error:
-        raise named(error, _OPTIONS) from None
     if made.owner_only:
         hint = "" if "owner" in path.name else f"; a name such as {path.stem}.owner.html would say so"
         told = "shows where people truly were" if made.planar else "was measured against the truth"

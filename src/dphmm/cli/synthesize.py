@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm.cli.console import Console, named, print_json
+from dphmm.cli.console import Console, fields_named, print_json
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import force, loaded_model, messages, new_output, opened, output
-from dphmm.errors import InvalidInput
 from dphmm.statement.files import statement_path, write_statement
 from dphmm.statement.parts import document
 from dphmm.storage.release_folder import INDEX, ReleaseFolder
@@ -59,11 +58,9 @@ def synthesize(**given: Any) -> None:
     inputs = [given["model"], *([] if given["like"] is None else [given["like"]])]
     new_output(given["output"], inputs, given["force"])
     table_format(given["output"], "-o")
-    try:
+    with fields_named(_FIELDS):
         statement = SyntheticStatement.of(model, given["people"], given["steps"], like=given["like"] is not None)
         found = _drawn(model, space, given)
-    except InvalidInput as error:
-        raise named(error, _FIELDS) from None
     save_trajectories(given["output"], found, inputs=inputs)
     write_statement(given["output"], statement)
     if statement.private is not True:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from dphmm.cli.console import REJECTED, Console, named, print_json, reworded
+from dphmm.cli.console import REJECTED, Console, fields_named, print_json, reworded
 from dphmm.cli.help import CONTEXT, Command, Kinds
 from dphmm.cli.options import (
     ONE_OF_MANY,
@@ -25,6 +25,7 @@ from dphmm.cli.options import (
     output,
     spelling,
     spelling_of,
+    together,
 )
 from dphmm.errors import InvalidInput
 from dphmm.setup.releasing import check_spelling
@@ -62,35 +63,24 @@ def import_() -> None:
     """
 
 
-def _options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Options in the order in which help shows them."""
-
-    def add(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
-
-
 def _column_options(*names: str) -> Callable[[F], F]:
-    return _options(*(click.option(f"--{name}-column", metavar="COL", help=_COLUMNS[name]) for name in names))
+    return together(*(click.option(f"--{name}-column", metavar="COL", help=_COLUMNS[name]) for name in names))
 
 
-_common = _options(click.argument("source", metavar="SRC"), output("trajectories.parquet"), force, messages)
+_common = together(click.argument("source", metavar="SRC"), output("trajectories.parquet"), force, messages)
 #: Whose rows they are.
-_whose = _options(
+_whose = together(
     click.option("--user", "user_name", metavar="NAME", help="All rows are of one person."),
     click.option("--user-from", metavar="file-name|folder-name", help="The user of all rows of a file is in its name."),
     click.option("--user-pattern", metavar="REGEX", help="Its first group is the user; other files are left out."),
     spelling,
 )
-_zones = _options(
+_zones = together(
     click.option("--timezone", metavar="ZONE", help="Times without a zone are its clock's: UTC, Europe/Berlin."),
     click.option("--fold", metavar="first|second", help="Of an hour that clocks show twice the one that is meant."),
 )
 #: How times are written.
-_times = _options(
+_times = together(
     click.option(
         "--time-format",
         metavar="FORMAT",
@@ -102,7 +92,7 @@ _no_times = click.option(
     "--no-times", is_flag=True, default=None, help="There are no times: rows are in the order of the file."
 )
 #: How a text is cut into rows, whose they are, and how times are written.
-_text_options = _options(
+_text_options = together(
     click.option("--names", metavar="A,B,...", help="The columns, of a text whose first row is none of names."),
     click.option(
         "--delimiter",
@@ -140,7 +130,7 @@ def _command(name: str, text: str, *options: Callable[[Any], Any]) -> None:
         return _run(name, given)
 
     run.__doc__ = text
-    import_.command(name, cls=Command, context_settings=CONTEXT)(_options(_common, *options)(run))
+    import_.command(name, cls=Command, context_settings=CONTEXT)(together(_common, *options)(run))
 
 
 _command(
@@ -231,11 +221,9 @@ def _run(name: str, given: dict[str, Any]) -> int:
         new_output(path, inputs, replace)
     if name == "events" and given["names_file"] is None:
         given["names_file"] = names_path(out)
-    with console.progress(f"import {name}") as progress:
-        try:
-            imported = import_trajectories(source, name, progress=progress, **given)
-        except InvalidInput as error:
-            raise named(error, _FIELDS | ({"names": "--no-names"} if name == "sequences" else {})) from None
+    fields = _FIELDS | ({"names": "--no-names"} if name == "sequences" else {})
+    with console.progress(f"import {name}") as progress, fields_named(fields):
+        imported = import_trajectories(source, name, progress=progress, **given)
     if click.get_current_context().find_root().obj == ONE_OF_MANY:
         # What a run imports it releases: from here on each person has one name.
         users, alike = imported.trajectories.users, imported.report.alike
@@ -295,19 +283,14 @@ def export(released: str, what: str | None, **given: Any) -> None:
     new_output(given["output"], [released], given["force"])
     options = {"released": "OUT", "output": "-o", "what": "--what"}
     if str(given["output"]).lower().endswith((".csv", ".csv.gz", ".parquet")):
-        try:
+        with fields_named(options):
             rows = copy_release(released, given["output"])
-        except InvalidInput as error:
-            raise named(error, options) from None
         if given["as_json"]:
             print_json({"rows": rows, "output": given["output"]})
         Console(given["quiet"]).say([("", f"{rows} rows"), ("", f"written to {given['output']}")])
         return
-    try:
-        with steady(checked_input(released, "released")) as sha256:
-            points, what = write_released(released, given["output"], what=what)
-    except InvalidInput as error:
-        raise named(error, options) from None
+    with fields_named(options), steady(checked_input(released, "released")) as sha256:
+        points, what = write_released(released, given["output"], what=what)
     if given["as_json"]:
         print_json({"points": points, "what": what, "output": given["output"]})
     console = Console(given["quiet"])
@@ -375,12 +358,10 @@ def split(trajectories: str, share: str, user_column: str, seed: int | None, **g
     console = Console(given["quiet"])
     if seed is not None:
         console.warn("--seed: anybody with it can tell who is in which file; leave it out but for tests")
-    try:
+    with fields_named({"share": "--share", "first": "-o", "second": "-o", "seed": "--seed"}):
         found = split_file(
             trajectories, share, first, second, user_column=user_column, spelling=spelling_of(given), seed=seed
         )
-    except InvalidInput as error:
-        raise named(error, {"share": "--share", "first": "-o", "second": "-o", "seed": "--seed"}) from None
     if given["as_json"]:
         print_json(
             {"people": [found.first, found.second], "rows_without_user": found.nameless, "output": [first, second]}
