@@ -426,6 +426,14 @@ def aligned(rows: Iterable[Row]) -> list[str]:
     return [f"{label.ljust(width)}  {text}".rstrip() if label else one_line(text) for label, text in listed]
 
 
+def in_columns(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """Lines with a column for each cell, aligned to the left or right ("l", "r")."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    pads = [str.rjust if side == "r" else str.ljust for side in sides]
+    cells = [[pad(*cell) for pad, *cell in zip(pads, row, widths, strict=True)] for row in rows]
+    return ["  ".join(row).rstrip() for row in cells]
+
+
 def print_json(document: dict[str, Any]) -> None:
     """One JSON object on one line of standard output."""
     click.echo(json.dumps(document, allow_nan=False))

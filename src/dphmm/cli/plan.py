@@ -12,13 +12,13 @@ import click
 from dphmm import plot
 from dphmm._checks import exact_number
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import Console, Interrupted, aligned, option_of, print_json
+from dphmm.cli.console import Console, Interrupted, aligned, in_columns, option_of, print_json
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import force, length, loaded_model, loaded_policy, loaded_setting, messages, new_output
 from dphmm.cli.plan_details import details, lines
 from dphmm.cli.plan_search import LONG, lasting_words, print_search
 from dphmm.errors import InvalidInput
-from dphmm.statement.sentences import by_chance, lasting, off
+from dphmm.statement.sentences import by_chance, clock, lasting, off
 from dphmm.states.grid import Grid
 from dphmm.storage.inputs import checked_output
 
@@ -246,17 +246,14 @@ def told(table: WorthTable, own: SchedulePlan) -> list[str]:
 
     paced, long = own.schedule.kind == "paced", "" if own.seconds is None else f" of {lasting(own.seconds)}"
     who = f"{stay_words(own.unit)}, {' / '.join(table.stays)}{long}"
-    rows = [(_for(own), "answers", "expected error", "as it is released", who, "")]
+    rows = [[_for(own), "answers", "expected error", *["as it is released"] * paced, who, ""]]
     for one in table.rows:
         marks = [f"<- {one.total}"] * one.own + [f"not advised: {'; '.join(one.against)}"] * bool(one.against)
         answers, stays = one.answers.replace("×", "x"), " / ".join(one.stays)
-        rows.append((one.total, answers, one.error, one.online, stays, "  ".join(marks)))
+        rows.append([one.total, answers, one.error, *[one.online] * paced, stays, "  ".join(marks)])
     base = table.without
-    rows.append((base.total, base.answers, base.error, base.online, base.stays[0], ""))
-    kept = [column for column in range(6) if paced or column != 3]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)] + [0]
-    sides = (str.rjust, str.ljust, str.rjust, str.rjust, str.rjust, str.ljust)
-    return ["  ".join(sides[column](row[column], widths[column]) for column in kept).rstrip() for row in rows]
+    rows.append([base.total, base.answers, base.error, *[base.online] * paced, base.stays[0], ""])
+    return in_columns(rows, "rlr" + "r" * paced + "rl")
 
 
 def _for(own: SchedulePlan) -> str:
@@ -284,8 +281,8 @@ def _when(own: SchedulePlan, found: Sequence[SchedulePlan]) -> list[str]:
     moved = ", moved by a public offset of each person and block" * bool(own.schedule.seed)
     if own.times and len(own.times) <= _MOST_TIMES:
         zone = own.schedule.promise.zone
-        clock = f"of {zone}" if own.schedule.promise.is_local else f"UTC{'' if zone == '+00:00' else zone}"
-        return [f"answers at {' '.join(map(_clock, own.times))} {clock}{moved}", whose]
+        of_zone = f"of {zone}" if own.schedule.promise.is_local else f"UTC{'' if zone == '+00:00' else zone}"
+        return [f"answers at {' '.join(map(_clock, own.times))} {of_zone}{moved}", whose]
     at = own.schedule.at
     if len(at) <= _MOST_TIMES:
         return [f"answers at step{'s' * (len(at) != 1)} {' '.join(map(str, at))}{moved}", whose]
@@ -293,10 +290,7 @@ def _when(own: SchedulePlan, found: Sequence[SchedulePlan]) -> list[str]:
 
 
 def _clock(seconds: int) -> str:
-    day, rest = divmod(seconds, 86400)
-    hours, minutes = divmod(rest // 60, 60)
-    clock = f"{hours}:{minutes:02d}"
-    return clock if not day else f"day {day + 1} {clock}"
+    return f"day {seconds // 86400 + 1} " * (seconds >= 86400) + clock(seconds)
 
 
 def _error(one: SchedulePlan) -> dict[str, Any]:

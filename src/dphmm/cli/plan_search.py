@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import Console, Interrupted, print_json
+from dphmm.cli.console import Console, Interrupted, in_columns, print_json
 from dphmm.errors import DphmmError
 from dphmm.statement.sentences import off
 
@@ -92,8 +92,7 @@ def _table(made: Search, unit: str) -> list[str]:
         answers = f"{tried.releases} x {in_short(tried.epsilon)}"
         figures = ["" if figure is None else off(figure, unit) for figure in (tried.error, tried.at_most, tried.stay)]
         rows.append((tried.policy, cells, in_short(tried.total), answers, *figures, mark))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS) - 1)] + [0]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return in_columns(rows, "l" * len(_HEADS))
 
 
 def _words(tried: Tried, unit: str) -> str:
