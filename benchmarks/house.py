@@ -31,17 +31,17 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_227,
-    "code lines of tests": 82_558,
-    "words of docs": 112_361,
+    "code lines": 64_051,
+    "code lines of tests": 82_560,
+    "words of docs": 112_315,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
     "imports in functions": 0,
     "keys of release.toml": 120,
-    "functions with many parameters": 29,
+    "functions with many parameters": 28,
     "docstrings that begin with a clause, %": 1,
-    "names that say nothing": 1_373,
+    "names that say nothing": 1_366,
     "class names with several meanings": 49,
     "short private functions used once": 300,
     "modules without a mirrored test": 30,
