@@ -429,9 +429,15 @@ def aligned(rows: Iterable[Row]) -> list[str]:
 def in_columns(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
     """Lines with a column for each cell, aligned to the left or right ("l", "r")."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    pads = [str.rjust if side == "r" else str.ljust for side in sides]
-    cells = [[pad(*cell) for pad, *cell in zip(pads, row, widths, strict=True)] for row in rows]
-    return ["  ".join(row).rstrip() for row in cells]
+    places = list(zip(widths, sides, strict=True))
+    padded = (
+        [
+            cell.rjust(width) if side == "r" else cell.ljust(width)
+            for cell, (width, side) in zip(row, places, strict=True)
+        ]
+        for row in rows
+    )
+    return ["  ".join(row).rstrip() for row in padded]
 
 
 def print_json(document: dict[str, Any]) -> None:
