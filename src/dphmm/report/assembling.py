@@ -176,7 +176,7 @@ def confirmed_report(
         counted = ~np.isnan(reading.errors) & ~truth.outside
         off = space.distances(reading.guesses_alone[counted], truth.places[counted])
         without = float(off.mean()) if len(off) else np.nan
-        kernel = None if rows.time is None or not planar else _by_time(rows, truth, space)
+        kernel = None if rows.time is None or cells is None else _by_time(rows, truth, space)
         shown_truth = Truth(truth.places, truth.outside, reading.errors, without, truth.simulated, kernel)
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, statement.query)
     limits = (
