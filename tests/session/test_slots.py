@@ -138,7 +138,7 @@ def told(work, rows, **choices):
 @pytest.mark.parametrize("constraint", ["support", "delta=0.3"])
 def test_chunks_of_1_7_and_1000_rows_make_the_plans_of_sessions_one_by_one(constraint, monkeypatch):
     """Rows together have the matrices of different slots; each plan is that of its person alone, to the bit."""
-    model, rows, found = model_of(1), crowd(), []
+    model, rows, found = model_of(1), crowd(people=25), []
     for chunk in (1, 7, 1000):
         monkeypatch.setattr("dphmm.batch.CHUNK", chunk)
         work = batch(model, constraint=constraint)
