@@ -503,6 +503,9 @@ def test_cases_are_released_under_the_names_of_the_ledger(run, tmp_path):
     assert "t" not in released.column_names
     named = dict(line.split(",") for line in (tmp_path / "ledger.names.csv").read_text().splitlines()[1:])
     assert set(released.column("user").to_pylist()) <= set(named.values()) and len(named) == 24
+    run("report", tmp_path / "out", "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "Shares are among the cases that have not ended; that of END is among all." in page
     told = json.loads((tmp_path / "out" / "released.parquet.privacy.json").read_text())["events"]
     assert told == {"case_names": "random", "times": "none", "length": 3, "length_hidden": True}
     write_rows(tmp_path / "log.csv", header, [*rows, ["case-0", "b", "2024-02-01T00:00:00Z"]])

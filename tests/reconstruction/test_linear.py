@@ -256,6 +256,20 @@ def test_intervals_of_those_that_go_on_cover_by_enumeration(people, stay):
         assert chance @ ((low <= share) & (share <= high)) >= 0.9
 
 
+def test_shares_of_outcomes_are_among_those_that_go_on_where_one_state_is_the_end():
+    """By arithmetic, and intervals by enumeration, of thirty people."""
+    table, ways = noisy(3, 0.8), ways_of(30, 3)
+    made = [shares_of_outcomes(table, np.repeat(np.arange(3), way), end=2) for way in ways]
+    for among, way in zip(made[::50], ways[::50], strict=True):
+        of_all = shares_of_outcomes(table, np.repeat(np.arange(3), way))
+        left = 1 - of_all.share[2]
+        assert among.share == pytest.approx([*(of_all.share[:2] / left if left > 0 else [0, 0]), 1 - left])
+    low, high = (np.array([getattr(among, side)[0] for among in made]) for side in ("low", "high"))
+    for label, end in product((0.0, 0.05, 0.3, 0.6), (0.0, 0.1, 0.4)):
+        chance = multinomial.pmf(ways, 30, np.array([label, 1 - label - end, end]) @ table)
+        assert chance @ ((low <= label / (1 - end)) & (label / (1 - end) <= high)) >= 0.9
+
+
 @pytest.mark.parametrize("regions", ["labels", "cells"])
 def test_intervals_of_many_people_are_not_much_wider_than_normal_ones(regions, board):
     """Of 10,000 people: 1.5 to 1.6 times for labels; up to 1.8 for cells, where the noise of few states is large."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.types import FloatArray, IntArray
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: How often an interval may miss the share, at most.
 MISSES = 0.1
@@ -100,10 +100,10 @@ def _least_norm(matrix: FloatArray, regions: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.lstsq(matrix, regions, rcond=_RANK)[0])
 
 
-def shares(counts_for: FloatArray, least: FloatArray, most: FloatArray) -> Shares:
+def shares(counts_for: FloatArray, least: FloatArray, most: FloatArray, misses: float = MISSES) -> Shares:
     """The shares from each person's terms for the regions (people, k), with 90 % intervals cut to 0 to 1.
 
-    least, most : the least and the largest term of any outcome, by region (k,).
+    least, most : the least and the largest term of any outcome, by region (k,). misses : how often an interval misses.
 
     Raises InvalidInput for no person, and for a person who counts less or more than an outcome can.
 
@@ -122,7 +122,7 @@ def shares(counts_for: FloatArray, least: FloatArray, most: FloatArray) -> Share
         came = "nobody" if not people else "a person who counts less or more than any outcome"
         raise InvalidInput("counts_for", came, "what the outcomes of one or more people count for")
     mean = counts_for.mean(axis=0)
-    half = (most - least) * np.sqrt(np.log(2 / MISSES) / (2 * people)) + _UNBIASED
+    half = (most - least) * np.sqrt(np.log(2 / misses) / (2 * people)) + _UNBIASED
     return Shares(mean, np.clip(mean - half, 0.0, 1.0), np.clip(mean + half, 0.0, 1.0))
 
 
@@ -277,6 +277,14 @@ def of_those_that_go_on(
     return ends[0] / most if most > 0 else 0.0 * ends[0], np.minimum(high, 1.0)
 
 
+def among_those_that_go_on(found: Shares, end: int, others: BoolArray) -> Shares:
+    """The shares of ``others`` (k,) among what has not ended, from those among all; ``end``: the number of `END`."""
+    left = 1.0 - found.share[end]
+    low, high = of_those_that_go_on((found.low, found.high), (float(found.low[end]), float(found.high[end])))
+    share = np.where(others, found.share / left if left > 0 else 0.0, found.share)
+    return Shares(share, np.where(others, low, found.low), np.where(others, high, found.high))
+
+
 def normal_interval(share: FloatArray, standard_error: FloatArray, people: int) -> tuple[FloatArray, FloatArray]:
     """The ends (k,) of intervals by the normal approximation, which hold a share about nine times in ten.
 
@@ -300,7 +308,14 @@ def normal_interval(share: FloatArray, standard_error: FloatArray, people: int) 
     return np.clip(share - half, 0.0, 1.0), np.clip(share + half, 0.0, 1.0)
 
 
-def shares_of_outcomes(table: FloatArray, outcomes: IntArray, guess: FloatArray | None = None) -> Shares:
-    """The share of each state (N,) among people whose outcomes (people,) were drawn from one table (N, Z)."""
+def shares_of_outcomes(
+    table: FloatArray, outcomes: IntArray, guess: FloatArray | None = None, end: int | None = None
+) -> Shares:
+    """The share of each state (N,) among people whose outcomes (people,) were drawn from one table (N, Z).
+
+    ``end``: the state `END`, where there is one; then shares of the others are among those that have not ended.
+    """
     found = linear_estimates(table, np.eye(len(table)), guess)
-    return shares(found[outcomes], found.min(axis=0), found.max(axis=0))
+    misses = MISSES if end is None else MISSES / 2
+    among_all = shares(found[outcomes], found.min(axis=0), found.max(axis=0), misses)
+    return among_all if end is None else among_those_that_go_on(among_all, end, np.arange(len(table)) != end)

@@ -22,11 +22,12 @@ from dphmm.reconstruction.density import Fitted
 from dphmm.reconstruction.linear import (
     MISSES,
     Seen,
+    Shares,
     Terms,
+    among_those_that_go_on,
     interval_of_rows,
     linear_estimates,
     normal_interval,
-    of_those_that_go_on,
 )
 from dphmm.reconstruction.regions import Regions
 from dphmm.session.plan import Plan
@@ -230,13 +231,10 @@ class _Moments:
         else:
             ends = normal_interval(share, error, people)
         if ending is not None:
-            end, others = ending
-            left = 1.0 - share[end]
-            among = of_those_that_go_on(ends, (float(ends[0][end]), float(ends[1][end])))
-            ends = np.where(others, among[0], ends[0]), np.where(others, among[1], ends[1])
-            share = np.where(others, share / left if left > 0 else 0.0, share)
+            share, low, high = among_those_that_go_on(Shares(share, *ends), *ending)
+            ends = low, high
             # Of a quotient no error is told.
-            error = np.where(others, np.nan, error)
+            error = np.where(ending[1], np.nan, error)
         # Of one person nothing tells how far another one would be off.
         return each_share(share, ends, error if people > 1 else np.full(len(share), np.nan))
 

@@ -56,7 +56,7 @@ from dphmm.statement.files import load_statement
 from dphmm.statement.parts import member
 from dphmm.statement.sentences import every_nth
 from dphmm.statement.story import after_sequence_words
-from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
+from dphmm.states.space import END, FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.storage.inputs import PathLike
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -203,7 +203,7 @@ def confirmed_report(
         lines=lines,
         chosen=bool(users),
         truth=shown_truth,
-        shares=_shares(rows, file, reading) if space.has_labels else (),
+        shares=_shares(rows, file, reading, space) if space.has_labels else (),
         hours=reading.hours(),
         backdrop=choices.get("backdrop") or Backdrop(),
         notes=[*notes, *filter(None, limits)],
@@ -653,9 +653,13 @@ def prospects_in(
 # -- shares of labels ---------------------------------------------------------------------------------------------
 
 
-def _shares(rows: Rows, file: ReleasedFile, reading: _Reading) -> list[Share]:
-    """At each step that is asked, the shares of labels corrected for the noise, if the step has one plan."""
+def _shares(rows: Rows, file: ReleasedFile, reading: _Reading, space: StateSpace) -> list[Share]:
+    """At each step that is asked, the shares of labels corrected for the noise, if the step has one plan.
+
+    They are among what has not ended; that of END is among all.
+    """
     found, asked = [], rows.asked
+    end = space.index_of(END) if END in space.names else None
     moments = rows.step if rows.time is None else rows.time
     for when in np.unique(moments[asked]).tolist():
         at = np.flatnonzero(asked & (moments == when))
@@ -664,7 +668,8 @@ def _shares(rows: Rows, file: ReleasedFile, reading: _Reading) -> list[Share]:
         if plan is None or len(at) < 2 or len({rows.user[row] for row in at.tolist()}) != len(at):
             continue
         try:
-            share, low, high = shares_of_outcomes(outcome_table(plan, rows.z.shape[1]), rows.z[at, 0].astype(np.int64))
+            table, outcomes = outcome_table(plan, rows.z.shape[1]), rows.z[at, 0].astype(np.int64)
+            share, low, high = shares_of_outcomes(table, outcomes, end=end)
         except InvalidInput:
             continue
         found.append(Share(int(when), len(at), share, low, high))

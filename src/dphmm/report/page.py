@@ -44,7 +44,7 @@ from dphmm.statement.sentences import (
 )
 from dphmm.statement.story import Bound, stay_words
 from dphmm.statement.verdict import WARNS
-from dphmm.states.space import LABELS_WRONG
+from dphmm.states.space import END, LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.types import FloatArray
 
@@ -383,11 +383,11 @@ class Content(Shown):
 
     @property
     def shares_drawn(self) -> str:
-        """The sentence on the labels whose shares are drawn; empty if all are."""
-        names, most = self.report.space.names, figures.SHARES
-        if len(names) <= most:
-            return ""
-        return f"{most} of {len(names):,} labels are drawn, those published most often; the numbers are of all."
+        """The sentences on whom shares are of, and on the labels whose shares are drawn; empty where all are."""
+        names, most, people = self.report.space.names, figures.SHARES, self.report.called["people"]
+        ended = f"Shares are among the {people} that have not ended; that of {END} is among all. " * (END in names)
+        some = f"{most} of {len(names):,} labels are drawn, those published most often; the numbers are of all."
+        return (ended + some * (len(names) > most)).strip()
 
     @property
     def too_few(self) -> str:
