@@ -20,13 +20,14 @@ from dphmm.cli.options import duration, length, parse_box
 from dphmm.errors import DphmmError, InvalidInput
 from experiments import NAMES, experiment
 from experiments.drawing import can_draw
-from experiments.experiment import Own, OwnSequences, Settings
+from experiments.experiment import Own, OwnGraph, OwnRows, OwnSequences, Settings
 from experiments.running import run, write_results
 
 #: Options that rows of one's own need beside them, and an example of each.
-_NEEDED: dict[type[Own] | type[OwnSequences], dict[str, str]] = {
+_NEEDED: dict[type[OwnRows], dict[str, str]] = {
     Own: {"bbox": "116.28,39.85,116.48,39.99", "grid": "340m", "step": "5s", "radius": "1km"},
     OwnSequences: {"symbols": "17", "states": "5"},
+    OwnGraph: {"coefficient": "0.5"},
 }
 
 
@@ -36,7 +37,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", metavar="NAME")
     parser.add_argument("-o", "--output", metavar="DIR", help="folder for results; one of an earlier run goes on there")
     parser.add_argument("--data", metavar="DIR", help="folder of the real data sets (default: $DPHMM_DATA)")
-    own = parser.add_argument_group("your own rows, for dphmm, location-sets, steps, synthesis and hmm-privacy")
+    own = parser.add_argument_group(
+        "your own rows, for dphmm, location-sets, steps, synthesis, hmm-privacy, dependence"
+    )
     own.add_argument("--trajectories", metavar="FILE", help="rows of user, t, lat, lon; for hmm-privacy user, state")
     own.add_argument("--bbox", metavar="W,S,E,N", help="public box, degrees: west, south, east, north")
     own.add_argument("--grid", metavar="LENGTH", help="side of a cell: 340m")
@@ -44,6 +47,8 @@ def main(words: Sequence[str] | None = None) -> int:
     own.add_argument("--radius", metavar="LENGTH", help="radius of Gutil: 1km")
     own.add_argument("--symbols", metavar="N", type=int, help="hmm-privacy: so many symbols at most")
     own.add_argument("--states", metavar="N", type=int, help="hmm-privacy: hidden states")
+    own.add_argument("--graph", metavar="FILE", help="dependence: pairs of people, in two columns")
+    own.add_argument("--coefficient", metavar="R", type=float, help="dependence: of each pair, 0 to 1")
     own.add_argument("--length", metavar="N", type=int, default=100, help="steps of each walk (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="results are the same for the same seed (default: 1)")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the work (default: 1)")
@@ -85,24 +90,32 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _own(given: argparse.Namespace, takes: type[Own] | type[OwnSequences] | None) -> Own | OwnSequences | None:
+def _own(given: argparse.Namespace, takes: type[OwnRows] | None) -> OwnRows | None:
     """The rows that were named, with all that the papers' settings need."""
-    needed = _NEEDED[OwnSequences if takes is OwnSequences else Own]
+    needed = _NEEDED[takes or Own]
+    rows, other = ("graph", "trajectories") if takes is OwnGraph else ("trajectories", "graph")
+    if getattr(given, other) is not None:
+        raise InvalidInput(f"--{other}", getattr(given, other), f"nothing: {given.name} has --{rows} FILE")
+    file = getattr(given, rows)
     for option in (option for options in _NEEDED.values() for option in options):
         value = getattr(given, option)
-        if value is not None and given.trajectories is None:
-            raise InvalidInput(f"--{option}", value, "--trajectories FILE beside it")
+        if value is not None and file is None:
+            raise InvalidInput(f"--{option}", value, f"--{rows} FILE beside it")
         if value is not None and option not in needed:
             raise InvalidInput(f"--{option}", value, f"nothing: {given.name} does not have it")
-        if value is None and given.trajectories is not None and option in needed:
+        if value is None and file is not None and option in needed:
             example = " ".join(f"--{name} {text}" for name, text in needed.items())
-            raise InvalidInput(f"--{option}", "nothing", f"a value beside --trajectories, as in {example}")
-    if given.trajectories is None:
+            raise InvalidInput(f"--{option}", "nothing", f"a value beside --{rows}, as in {example}")
+    if file is None:
         return None
     if given.data is not None:
-        raise InvalidInput("--data", given.data, "--data or --trajectories, not both")
+        raise InvalidInput("--data", given.data, f"--data or --{rows}, not both")
     if given.length < 1:
         raise InvalidInput("--length", given.length, "a number of steps, 1 or more")
+    if takes is OwnGraph:
+        if not 0 <= given.coefficient <= 1:
+            raise InvalidInput("--coefficient", given.coefficient, "a number from 0 to 1")
+        return OwnGraph(Path(file), given.coefficient)
     if takes is OwnSequences:
         for option in needed:
             if getattr(given, option) < 2:

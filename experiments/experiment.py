@@ -66,13 +66,30 @@ class OwnSequences:
 
 
 @dataclass(frozen=True)
+class OwnGraph:
+    """Somebody's own pairs of people, of whom each depends on the other by a public ``coefficient``, 0 to 1."""
+
+    file: Path
+    coefficient: float
+
+    @property
+    def name(self) -> str:
+        """The name of the data in tables and titles. It says the setting."""
+        return f"{self.file.stem}, coefficient {self.coefficient:g}"
+
+
+#: All kinds of rows of one's own.
+OwnRows: TypeAlias = Own | OwnSequences | OwnGraph
+
+
+@dataclass(frozen=True)
 class Settings:
     """What a user chooses: the seed, the folder of the real data sets or rows of one's own, and whether to be quick."""
 
     seed: int = 1
     data: Path | None = None
     quick: bool = False
-    own: Own | OwnSequences | None = None
+    own: OwnRows | None = None
 
     def missing(self, *files: str) -> str | None:
         """Why these files of the data sets cannot be read; None where all are there."""
@@ -110,7 +127,7 @@ class Experiment:
     setting: str = ""
     files: tuple[str, ...] = ()
     needs_data: bool = False
-    takes_own: type[Own] | type[OwnSequences] | None = None
+    takes_own: type[OwnRows] | None = None
 
 
 def key_of(cell: Cell) -> str:

@@ -77,7 +77,7 @@ def run(
 def _check_data(experiment: Experiment, settings: Settings) -> None:
     if settings.own is not None:
         if experiment.takes_own is not type(settings.own):
-            takers = "dphmm, location-sets, steps, synthesis, or with --symbols hmm-privacy"
+            takers = "dphmm, location-sets, steps, synthesis, with --symbols hmm-privacy, or with --graph dependence"
             raise InvalidInput("--trajectories", f"rows for {experiment.name}", takers)
         return
     if experiment.needs_data and settings.data is None:

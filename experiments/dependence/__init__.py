@@ -18,7 +18,7 @@ import numpy as np
 
 from experiments.dependence import leakage, noise, real, tables
 from experiments.drawing import Figure
-from experiments.experiment import Cell, Experiment, Row, Settings, skipped
+from experiments.experiment import Cell, Experiment, OwnGraph, Row, Settings, skipped
 
 EPSILONS = ("0.1", "0.3", "1", "3", "10", "30", "100", "300")
 _FEW = ("1", "10")
@@ -28,6 +28,10 @@ SPLITS, DRAWS = 5, 20
 def cells(settings: Settings) -> list[Cell]:
     """All cells; of data that is not there, one that says so."""
     epsilons = _FEW if settings.quick else EPSILONS
+    levels: list[Cell] = [{"part": "degrees", "level": level, "epsilon": e} for level in real.CAP for e in epsilons]
+    if isinstance(settings.own, OwnGraph):
+        real.own_graph(settings.own)
+        return levels
     at_gowalla = settings.missing(*real.GOWALLA_FILES) is None
     found: list[Cell] = [
         *noise.scale_cells(settings),
@@ -41,7 +45,6 @@ def cells(settings: Settings) -> list[Cell]:
     learned = 3000 if settings.quick else 10_000
     chosen = range(1 if settings.quick else SPLITS)
     splits: list[Cell] = [{"part": "classifier", "split": split, "records": learned} for split in chosen]
-    levels: list[Cell] = [{"part": "degrees", "level": level, "epsilon": e} for level in real.CAP for e in epsilons]
     found += _of_data(settings, "Gowalla", real.GOWALLA_FILES, places)
     found += _of_data(settings, "Adult", (real.ADULT,), splits)
     found += _of_data(settings, "Facebook", real.GRAPH_FILES, levels)
@@ -61,6 +64,8 @@ def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> lis
         return list(noise.measure_accuracy(settings.data, cell, seed))
     if cell["part"] == "leak" and cell["data"] != "Gowalla":
         return leakage.measure(cell, seed)
+    if isinstance(settings.own, OwnGraph):
+        return list(real.degrees(real.own_graph(settings.own), cell, seed, _draws(settings)))
     if settings.data is None or cell["part"] == "skipped":
         return [{"mechanism": "skipped"}]
     return list(_WITH_DATA[str(cell["part"])](settings, settings.data, cell, seed))
@@ -82,7 +87,7 @@ _WITH_DATA: dict[str, _Measure] = {
     "kmeans": lambda settings, folder, cell, seed: real.clusters(folder, cell, seed, _draws(settings)),
     "leak": lambda settings, folder, cell, seed: real.leaks(folder, cell),
     "classifier": _classifier,
-    "degrees": lambda settings, folder, cell, seed: real.degrees(folder, cell, seed, _draws(settings)),
+    "degrees": lambda settings, folder, cell, seed: real.degrees(real.graph(folder), cell, seed, _draws(settings)),
 }
 
 
@@ -101,6 +106,7 @@ EXPERIMENT = Experiment(
     measure=measure,
     tables=tables.tables,
     files=(*real.GOWALLA_FILES, real.ADULT, *real.GRAPH_FILES),
+    takes_own=OwnGraph,
     figures=(
         _figure(
             "true-epsilon",
@@ -130,7 +136,7 @@ EXPERIMENT = Experiment(
         ),
         _figure("kmeans", "k-means, Gowalla in Los Angeles", "accuracy", "people who keep their cluster", **_RANGE),
         _figure("classifier", "Linear SVM, Adult", "accuracy", "test records classified rightly", **_RANGE),
-        _figure("degrees", "Degree distribution, Facebook", "accuracy", "accuracy", panels="level", **_RANGE),
+        _figure("degrees", "Degree distribution", "accuracy", "accuracy", panels="level", **_RANGE),
         _figure("leak", "Leaked information, distance model", "leaked", "bits", panels="adversary"),
         _figure("leak-gowalla", "Leaked information, Gowalla", "leaked", "bits", panels="adversary"),
     ),

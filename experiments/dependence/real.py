@@ -4,6 +4,8 @@ Gowalla: who is where, who is friends with whom, and k-means and leakage on them
 median of the person's check-ins. That people are there and who their friends are is taken as public, as in the paper;
 friends' places depend on each other by the distance model and on nothing else.
 
+A graph of one's own: its people depend on each other where a pair joins them, by a coefficient that is stated.
+
 Adult and Facebook: classification and degrees, records depending where their profiles are alike. The affinity graph is
 the paper's: two records are joined if the cosine of their profiles is above 0.8. Which law belongs to it the paper does
 not say (its Eq. 26 is about distances on a map); here the coefficient of a pair is its cosine, and for "correlated" the
@@ -23,12 +25,14 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from dphmm.dependent import classifier, degree_distribution, kmeans
+from dphmm.errors import InvalidInput
 from dphmm.evaluation import bootstrap_mean
 from dphmm.storage import load_trajectories
+from dphmm.storage.tables import read_table
 from dphmm.types import BoolArray, FloatArray, IntArray
 from experiments.dependence import leakage
 from experiments.dependence.mechanisms import People, affinity
-from experiments.experiment import Cell, Row, bits_of
+from experiments.experiment import Cell, OwnGraph, Row, bits_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -324,9 +328,26 @@ def graph(folder: Path) -> Graph:
     return Graph(edges, People(None, *affinity(profiles)))
 
 
-def degrees(folder: Path, cell: Cell, seed: np.random.SeedSequence, draws: int) -> Iterator[Row]:
+@lru_cache(maxsize=2)
+def own_graph(own: OwnGraph) -> Graph:
+    """The first two columns of a file of pairs, each once: of people in the order of their names."""
+    columns = [column.to_pylist() for column in read_table(own.file, text=None).columns[:2]]
+    if len(columns) < 2:
+        raise InvalidInput("--graph", f"{own.file.name}, with {len(columns)} column", "two columns, of people")
+    names, numbers = np.unique(np.array(columns, dtype=np.str_), return_inverse=True)
+    pairs = np.sort(numbers.reshape(2, -1), axis=0)
+    edges = np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
+    if edges.shape[1] == 0:
+        raise InvalidInput("--graph", f"{own.file.name}, with no pair", "pairs of two different people")
+    weight = np.full(edges.shape[1], own.coefficient)
+    joined = sparse.csr_array((weight, (edges[0], edges[1])), shape=(len(names), len(names)))
+    joined = sparse.csr_array(joined + joined.T)
+    return Graph(edges.T.astype(np.int64), People(None, joined, joined))
+
+
+def degrees(here: Graph, cell: Cell, seed: np.random.SeedSequence, draws: int) -> Iterator[Row]:
     """The paper's accuracy of the degree distribution."""
-    here, epsilon, level = graph(folder), str(cell["epsilon"]), str(cell["level"])
+    epsilon, level = str(cell["epsilon"]), str(cell["level"])
     n, cap = here.people.n, CAP[level]
     truth = np.bincount(np.minimum(np.bincount(here.edges.ravel(), minlength=n), cap), minlength=cap + 1)
     even = np.full(cap + 1, n / (cap + 1))

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dphmm.dependent import AnyQuery, Coefficients, Friendship, calibrate, exact_loss
+from experiments import __main__ as command
 from experiments import dependence
 from experiments.dependence import leakage, noise, real, tables
 from experiments.dependence.leakage import FRIENDS_QUERY, KERNEL, NORTH, PRIOR, Friends, star_of
@@ -36,7 +37,7 @@ from experiments.dependence.mechanisms import (
     forest_of,
     mistaken_rate,
 )
-from experiments.experiment import Settings, seed_of
+from experiments.experiment import OwnGraph, Settings, seed_of
 from experiments.running import run
 
 #: What draws by default replays words here, each test its own.
@@ -331,7 +332,7 @@ def test_every_answer_spends_what_its_mechanism_lets_one_record_lose(small_data,
     if query == "kmeans":
         rows = list(real.clusters(small_data, cell, _seed(), 1))
     elif query == "degree_distribution":
-        rows = list(real.degrees(small_data, cell, _seed(), 1))
+        rows = list(real.degrees(real.graph(small_data), cell, _seed(), 1))
     else:
         rows = list(real.classification(small_data, cell, ("3",), _seed(), 1))
         assert asked.pop(0) == 2**10
@@ -351,7 +352,7 @@ def test_two_counts_change_with_one_person(small_data):
 
 def test_degrees_are_less_accurate_with_more_noise(small_data):
     cell = {"part": "degrees", "level": "edge", "epsilon": "1"}
-    table = pd.DataFrame(real.degrees(small_data, cell, _seed(cell), 10))
+    table = pd.DataFrame(real.degrees(real.graph(small_data), cell, _seed(cell), 10))
     accuracy = table.groupby("mechanism")["accuracy"].mean()
     assert accuracy["independent"] > accuracy[EVERYBODY]
     assert real.alike(np.array([3, 1]), np.array([3, 1])) == 1
@@ -441,3 +442,28 @@ def test_the_real_files_are_read_whole(data_folder):
     assert (len(here.points), len(here.edges), here.degrees.max()) == (1354, 1689, 133)
     assert len(real.adult(data_folder).rows) == 32_561
     assert len(real.graph(data_folder).edges) == 88_234
+
+
+@pytest.mark.replayed_words
+def test_degrees_of_a_graph_of_ones_own(tmp_path, capsys):
+    """Pairs count once, whichever way they stand; whoever depends on more people gets more noise."""
+    path, words = tmp_path / "friends.csv", ["dependence", "--quick", "-o", str(tmp_path / "out")]
+    path.write_text("a,b\nann,bob\nbob,ann\nann,cy\nann,ann\ndee,ann\n")
+    graph = real.own_graph(OwnGraph(path, 0.5))
+    assert graph.edges.tolist() == [[0, 1], [0, 2], [0, 3]] and graph.people.n == 4
+    spent = {name: graph.people.spending(name, "1").multiplier for name in graph.people.mechanisms}
+    assert spent["independent"] == 1 < spent["dpm"] < spent["group of all"] == 4
+    assert command.main([*words, "--graph", str(path), "--coefficient", "0.5"]) == 0
+    table = pd.read_csv(tmp_path / "out" / "degrees.csv")
+    assert set(table["level"]) == {"edge", "node"} and table["accuracy"].between(0, 1).all()
+    capsys.readouterr()
+    (tmp_path / "alone.csv").write_text("a,b\nann,ann\n")
+    for change, said in (
+        (["--graph", str(path)], "--coefficient: got nothing"),
+        (["--graph", str(path), "--coefficient", "2"], "--coefficient: got 2.0"),
+        (["--trajectories", str(path)], "--trajectories: got"),
+        (["--graph", str(tmp_path / "alone.csv"), "--coefficient", "1"], "with no pair"),
+    ):
+        assert command.main([*words[:2], "-o", str(tmp_path / "other"), *change]) == 2
+        told = capsys.readouterr().err
+        assert said in told and told.count("\n") == 1 and not (tmp_path / "other").exists()
