@@ -1,4 +1,4 @@
-"""Publish what people do at home, six answers a day instead of one an hour: labels under a budget."""
+"""Publish what people do at home, four answers a day instead of one an hour: labels under a budget."""
 
 import numpy as np
 import pandas as pd

@@ -11,7 +11,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 #: What each example must print.
 PRINTS = {
-    "activity_log.py": ["120 answers about 20 people, 49% wrong expected", "of 480 hours"],
+    "activity_log.py": ["80 answers about 20 people, 41% wrong expected", "of 480 hours"],
     "careers.py": ["all states hide one another: 35% of", "month 4: "],
     "one_subject.py": ["step 1: released [", "step 3: released [", "spent (epsilon, cost): Spent("],
     "table_with_pandas.py": ["z_lat", "576 rows of 4 people", "the same: True"],

@@ -134,7 +134,6 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "reconstruction/regions.py",  # read_regions
         "cli/warm.py",  # the lines of its own small world
         "dependent/_question.py",  # an answer that a ledger kept, by its digest
-        "report/backdrop.py",
         "markov/model.py",  # its own provenance
         "policy/_edges.py",  # from_edge_list, from_node_link, from_graphml
         "session/plan.py",  # the plans that a ledger recorded

@@ -52,6 +52,8 @@ def test_days_help_where_people_repeat_them_and_the_best_width_is_taken(monkeypa
 def test_without_answers_and_of_too_many_rows_nothing_is_told(monkeypatch):
     none = Timed(np.zeros(3), np.zeros((3, 2)), np.zeros(0), np.zeros((0, 2)))
     some = Timed(np.zeros(3), np.zeros((3, 2)), np.zeros(2), np.ones((2, 2)))
-    assert least_error([none], far) is None and least_error([none, some], far) == pytest.approx(math.sqrt(2))
+    outside = Timed(np.zeros(0), np.zeros((0, 2)), np.zeros(2), np.ones((2, 2)))
+    assert least_error([none], far) is None and least_error([outside], far) is None
+    assert least_error([none, some], far) == pytest.approx(math.sqrt(2))
     monkeypatch.setattr(kernel, "MOST_PAIRS", 5)
     assert least_error([some], far) is None

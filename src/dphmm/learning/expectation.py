@@ -114,10 +114,10 @@ def _grouped(stretches: list[Stretch], slots: Slots | None, base: MarkovModel) -
     if slots is not None and base.step is not None:
         day = _DAY // base.step
         stretches = sorted(stretches, key=lambda stretch: stretch.phase % day)
-    lanes = -(-len(stretches) // beside) * beside
+    width = -(-len(stretches) // beside) * beside
     tables, count = [], 0
-    which, ends = np.full((longest, lanes), -1), np.full(lanes, -1)
-    matrices = np.empty((longest - 1, lanes), dtype=np.int64)
+    which, ends = np.full((longest, width), -1), np.full(width, -1)
+    matrices = np.empty((longest - 1, width), dtype=np.int64)
     for k, stretch in enumerate(stretches):
         which[: len(stretch.which), k] = np.where(stretch.which < 0, -1, stretch.which + count)
         matrices[:, k:] = slots_of(slots, stretch.phase, longest - 1, base.step)[:, None]

@@ -33,11 +33,11 @@ class Timed(NamedTuple):
 
 
 def least_error(people: Sequence[Timed], distance: Callable[[FloatArray, FloatArray], FloatArray]) -> float | None:
-    """The least mean distance of this reader from people with answers, over widths and shares.
+    """The least mean distance of this reader from people with rows and answers, over widths and shares.
 
     ``distance``: between places (n, d). None without any answer, and of more than `MOST_PAIRS`.
     """
-    people = [person for person in people if len(person.asked)]
+    people = [person for person in people if len(person.asked) and len(person.hours)]
     if not people or sum(len(person.hours) * len(person.asked) for person in people) > MOST_PAIRS:
         return None
     return min(
