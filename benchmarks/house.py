@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 64_066,
-    "code lines of tests": 82_598,
+    "code lines of tests": 82_596,
     "words of docs": 112_382,
     "circles of imports": 0,
     "circles with types": 0,

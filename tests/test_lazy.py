@@ -21,13 +21,12 @@ PACKAGES = [path for path in ROOT.rglob("__init__.py") if "= lazy(__name__)" in 
 
 @pytest.mark.parametrize("path", PACKAGES, ids=lambda path: path.parent.name)
 def test_the_names_are_those_that_type_checkers_see(path):
-    if path.parent.name == "spark":
-        pytest.importorskip("pyspark")
     package = import_module(".".join(path.parent.relative_to(ROOT.parent).parts))
     imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
     names = {name.name for node in imports for name in node.names if name.name == name.asname}
     assert set(package.__all__) - {"__version__"} == names == set(dir(package)) - {"__version__"}
-    assert [name for name in names if not hasattr(package, name)] == []
+    # Those of Spark need it: the tests of Spark call each of them.
+    assert path.parent.name == "spark" or [name for name in names if not hasattr(package, name)] == []
 
 
 def test_a_package_in_a_zip_file_loads_a_name_at_its_first_use(tmp_path, monkeypatch):
