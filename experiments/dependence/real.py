@@ -28,6 +28,7 @@ from dphmm.dependent import classifier, degree_distribution, kmeans
 from dphmm.errors import InvalidInput
 from dphmm.evaluation import bootstrap_mean
 from dphmm.storage import load_trajectories
+
 # Files of pairs come in every format of tables of the package: its own door to them, which no package lists.
 from dphmm.storage.tables import read_table
 from dphmm.types import BoolArray, FloatArray, IntArray
