@@ -101,14 +101,14 @@ def marginals(model: MarkovModel, one: Observed) -> FloatArray:
 
 def _groups(model: MarkovModel, people: Sequence[Observed]) -> Iterator[list[int]]:
     """The numbers of people who stand side by side: of nearly the same length, and in step where the matrix changes."""
-    kinds = list[tuple[bytes, int, int]]()
+    kinds, known = list[tuple[bytes, int, int]](), dict[tuple[int, int], bytes]()
     for number, one in enumerate(people, 1):
-        own = number if one.observations.moves.max() > _LONG else 0
-        moves, slots = int(one.observations.moves.sum()), b""
-        if model.slots is not None:
-            # In step are people whose slots are the same for a power of two of steps that neither passes.
-            slots = model.slots_of(one.t + np.arange(1 << moves.bit_length())).tobytes()
-        kinds.append((slots, own, moves))
+        moves = int(one.observations.moves.sum())
+        # In step are people whose slots are the same for a power of two of steps that neither passes.
+        asked = one.t, 0 if model.slots is None else 1 << moves.bit_length()
+        if asked not in known:
+            known[asked] = model.slots_of(asked[0] + np.arange(asked[1])).tobytes()
+        kinds.append((known[asked], number if one.observations.moves.max() > _LONG else 0, moves))
     group: list[int] = []
     for number in sorted(range(len(people)), key=kinds.__getitem__):
         if group:
