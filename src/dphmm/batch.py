@@ -786,7 +786,7 @@ _OFF_THE_MAP = Stop(
 )
 _OTHER_NAMES = Stop(
     "less than 5 % of its rows in states of the model",
-    "names as the model has them, to the letter: 0, not 0.0, and without blanks around them",
+    "names as the model has them, to the letter and without blanks around them",
 )
 _OTHER_STEPS = Stop(
     "no row at a step that the schedule asks", "rows at such steps, by the zone of the data, or a plan of other steps"

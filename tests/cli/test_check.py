@@ -241,7 +241,7 @@ class TestACheck:
         assert "TRAJ: got -" in run("check", "-", "--model", town / "model.npz", code=2).stderr
 
 
-#: A form of careers whose codes were written as 0.0, and are 0 in the list of states.
+#: A form of careers whose codes were written as 00, and are 0 in the list of states.
 CAREERS = """folder = "out"
 [data]
 kind = "sequences"
@@ -281,7 +281,7 @@ class TestAPipeline:
     @pytest.fixture
     def folder(self, tmp_path):
         rows = ["000", "011", "000", "113", "001", "033"]
-        codes = [[f"p{number}", *(f"{code}.0" for code in row)] for number, row in enumerate(rows, 1)]
+        codes = [[f"p{number}", *(f"0{code}" for code in row)] for number, row in enumerate(rows, 1)]
         write_rows(tmp_path / "life.csv", ["id", "a15", "a16", "a17"], codes)
         write_rows(tmp_path / "states.csv", ["state"], [[code] for code in "0123"])
         (tmp_path / "life.toml").write_text(CAREERS)
@@ -291,7 +291,7 @@ class TestAPipeline:
         for fitted in (False, True):
             before = files(folder)
             told = run("check", "--setup", folder / "life.toml", code=2).stdout
-            assert 'no states: "0.0", "1.0", "3.0"' in told and "stops            less than 5 %" in told
+            assert 'no states: "00", "01", "03"' in told and "stops            less than 5 %" in told
             # A plan is of the model that was drawn.
             assert ("that are asked have rows" in told) == fitted and files(folder) == before
             assert ("3 of the 3 that may be asked have rows" in told) != fitted

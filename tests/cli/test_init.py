@@ -338,7 +338,7 @@ def test_activities_that_are_numbers_are_labels_from_init_to_an_event_log(begun,
     codes, rows = ["0", "10", "20"], []
     for case in range(40):
         for hour, code in enumerate(codes[: 2 + case % 2], start=10):
-            rows.append(f"case-{case},{code},2024-01-{1 + case % 28:02}T{hour}:00:00Z\n")
+            rows.append(f"case-{case},{code}{'.0' * (case % 3 == 0)},2024-01-{1 + case % 28:02}T{hour}:00:00Z\n")
     text, _ = begun("log.csv", "case:concept:name,concept:name,time:timestamp\n" + "".join(rows))
     (folder / "states.csv").write_text("state\n" + "\n".join(codes) + "\n")
     text = text.replace('"STEPS"', "3").replace("= 100", "= 3").replace("# slots", "slots").replace("3, 4, 5, 6+", "3+")

@@ -79,10 +79,10 @@ class TestFigures:
         assert (found.in_states, found.swapped, found.kilometres_away, found.stops) == (50, None, None, [])
 
     def test_names_that_are_no_states_with_the_commonest_first(self):
-        found = dphmm.evaluation.check_table(names(*["0.0"] * 15, *["1.0"] * 30, "x", "2"), SITE)
-        assert (found.in_states, found.other_names[:3]) == (5, ["1.0", "0.0", "x"])
-        assert len(found.stops) == 1 and "0, not 0.0" in found.stops[0]
-        assert '"1.0", "0.0", "x"' in repr(found)
+        found = dphmm.evaluation.check_table(names(*["00"] * 15, *["01"] * 30, "x", "2"), SITE)
+        assert (found.in_states, found.other_names[:3]) == (5, ["01", "00", "x"])
+        assert len(found.stops) == 1 and "to the letter" in found.stops[0]
+        assert '"01", "00", "x"' in repr(found)
 
     def test_moves_faster_than_the_model_knows(self):
         slow, fast = places(HERE, HERE, HERE), places(HERE, THERE, HERE)
@@ -167,7 +167,7 @@ class TestStops:
                 {},
                 "rows on the map of the model; expected rows on it, with latitude and longitude",
             ),
-            (names("0.0", "1.0"), SITE, {}, "rows in states of the model; expected names as the model has them"),
+            (names("00", "01"), SITE, {}, "rows in states of the model; expected names as the model has them"),
             (names("0"), SITE, {"min_people": 2}, "got 1 people; expected at least 2, as min_people says"),
             (
                 places(HERE),

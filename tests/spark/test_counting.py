@@ -169,12 +169,13 @@ class TestATask:
 
     @pytest.mark.parametrize("by_step", [False, True])
     def test_names_of_states(self, by_step):
-        """Of one step the state of the least number counts, not the least name."""
+        """Of one step the state of the least number counts, not the least name; "3.0" is the state "3"."""
         rows, caps = rows_of(5), Caps(3, 2)
-        names = [name.encode() for name in NAMES]
-        given = sorted((owner, step, names[z] if 0 <= z < N else b"away") for owner, step, z in rows)
+        names = [str(N - z) for z in range(N)]
+        written = [[f"{name}.0".encode(), name.encode()] for name in names]
+        given = sorted((owner, step, written[z][owner % 2] if 0 <= z < N else b"\xff") for owner, step, z in rows)
         for parts in ([], [7, 30]):
-            task = task_of(caps, states=ByName(tuple(NAMES)), by_step=by_step)
+            task = task_of(caps, states=ByName(tuple(names)), by_step=by_step)
             same(counted(task, batches_of(given, parts, state=pa.binary())), expected_of(rows, caps))
 
     @pytest.mark.parametrize("by_step", [False, True])

@@ -9,7 +9,7 @@ import pytest
 
 import dphmm.states
 from dphmm.errors import InvalidInput
-from dphmm.states import H3, SPACES, Grid, StateSpace, Zones, from_description
+from dphmm.states import H3, SPACES, Grid, StateSpace, Zones, from_description, ordered_labels
 
 pytest.importorskip("h3")
 shapely = pytest.importorskip("shapely")
@@ -104,6 +104,16 @@ def test_default_names_are_numbers_and_survive_a_subset():
     assert space.index_of("1") == 1 and space.index_of("x") == -1
     assert space.indices_of(["2", "x", "2", "0"]).tolist() == [2, -1, 2, 0]
     assert space.indices_of([]).tolist() == []
+
+
+def test_a_whole_number_is_one_name_unless_two_states_have_two_of_its_names():
+    listed = StateSpace.labels(["3", "10.0", "01", "2.5", "250", "250.0"])
+    written = {"3": 0, "3.0": 0, "3.00": 0, "10": 1, "10.00": 1, "01": 2, "01.0": 2, "2.50": -1, "1": -1, "3.": -1}
+    written |= {"250": 4, "250.0": 5, "250.00": -1, "3.0x": -1, "\u0663.0": -1}
+    assert {name: listed.index_of(name) for name in written} == written
+    assert listed.indices_of(list(written)).tolist() == list(written.values())
+    assert ordered_labels(["10.0", "9", "10", "9.00", "2.50"]) == ("2.50", "9", "10")
+    assert ordered_labels(["b", "9.0", "9"]) == ("9", "9.0", "b")
 
 
 def test_the_digest_depends_on_all_that_is_public_and_nothing_else():

@@ -27,6 +27,8 @@ from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.states import Trajectories, visit_table
 from dphmm.states.grid import Grid
+from dphmm.states.space import StateSpace
+from dphmm.states.trajectory import true_states
 from dphmm.states.visit_table import VisitTable
 from dphmm.storage import csv_files, inputs, tables, trajectories
 from dphmm.storage.columns import Times
@@ -307,6 +309,23 @@ def test_whole_floats_and_integers_are_one_kind_of_user(tmp_path):
     write_table(tmp_path / "x.parquet", pa.table({"user": [True], "state": ["a"]}))
     with pytest.raises(InvalidInput, match="user: got a column of type bool"):
         load_trajectories(tmp_path / "x.parquet")
+
+
+def test_codes_with_a_point_are_the_listed_ones_in_every_kind_of_file(tmp_path):
+    """A column of codes with an empty cell is written as floats by the programs that make such files."""
+    codes, space = ("10.0", "0", "0.00", "10"), StateSpace.labels(["0", "10"])
+    cells = "".join(f"<event><{kind} key='concept:name' value='{code}'/></event>"
+                    for kind, code in zip(("float", "int", "string", "string"), codes, strict=True))  # fmt: skip
+    (tmp_path / "x.xes").write_text(f"<log><trace><string key='concept:name' value='ann'/>{cells}</trace></log>")
+    (tmp_path / "x.csv").write_text("user,state\n" + "".join(f"ann,{code}\n" for code in codes))
+    (tmp_path / "x.jsonl").write_text("".join(f'{{"user": "ann", "state": {code}}}\n' for code in codes))
+    write_table(tmp_path / "x.parquet", pa.table({"user": ["ann"] * 4, "state": list(map(float, codes))}))
+    for name in ("x.xes", "x.csv", "x.jsonl", "x.parquet"):
+        options = {"no_times": True} if name == "x.xes" else {}
+        kind = "csv" if name == "x.parquet" else name.removeprefix("x.")
+        rows = import_trajectories(tmp_path / name, kind, **options).trajectories
+        states, outside = true_states(rows, space)
+        assert states.tolist() == [1, 0, 0, 1] and not outside.any(), name
 
 
 def frame():

@@ -212,12 +212,12 @@ def check_table(
     >>> import dphmm, pandas
     >>> space = dphmm.StateSpace.categories(["0", "1"])
     >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], space=space)
-    >>> rows = pandas.DataFrame({"user": ["ann"] * 2, "step": [1, 2], "state": ["0.0", "1"]})
+    >>> rows = pandas.DataFrame({"user": ["ann"] * 2, "step": [1, 2], "state": ["zero", "1"]})
     >>> print(dphmm.evaluation.check_table(rows, model))
     rows             2 of 1 people
     rows per person  at most 2
     in states        50 % of the rows
-                     no states: "0.0"
+                     no states: "zero"
     """
     space = space or model.space
     if space is None:

@@ -27,6 +27,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -49,6 +50,7 @@ from dphmm.markov.private.transition_counts import (
     WordCounter,
 )
 from dphmm.markov.slots import Slots
+from dphmm.states.space import StateSpace
 from dphmm.storage.cells import places_of
 from dphmm.storage.columns import EARLIEST, LATEST, as_text
 from dphmm.storage.private_tables import Members
@@ -199,18 +201,23 @@ class ByNumber:
 
 @dataclass(frozen=True)
 class ByName:
-    """Numbers of states from their names, in a column."""
+    """Numbers of states from their names, in a column of bytes."""
 
     names: tuple[str, ...]
     column: str = "state"
 
+    @cached_property
+    def _space(self) -> StateSpace:
+        return StateSpace.labels(self.names)
+
     def __call__(self, batch: pa.RecordBatch) -> IntArray:
-        import pyarrow as pa
         import pyarrow.compute as pc
 
-        column = batch.column(self.column)
-        known = pa.array([name.encode() for name in self.names], type=column.type)
-        return np.asarray(pc.fill_null(pc.index_in(column, value_set=known), -1)).astype(np.int64)
+        cells = batch.column(self.column).dictionary_encode()
+        # Bytes that are not of the encoding become characters that no name has.
+        names = [cell.decode(errors="surrogateescape") for cell in cells.dictionary.to_pylist()]
+        states = np.append(self._space.indices_of(names), -1)
+        return np.asarray(states[np.asarray(pc.fill_null(cells.indices, -1))])
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,15 @@ END = "END"
 #: What errors of labels are counted in: the share of them, from 0 to 1.
 LABELS_WRONG = "of labels wrong"
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
+_WHOLE = re.compile(r"([+-]?[0-9]+)\.0+", re.ASCII)
 #: The kinds of spaces by name.
 SPACES: dict[str, type[StateSpace]] = {}
 Space = TypeVar("Space", bound="type[StateSpace]")
+
+
+def whole_name(name: str) -> str:
+    """A whole number without the zeros after its point ("3" of "3.00"), all other names as they stand."""
+    return whole[1] if (whole := _WHOLE.fullmatch(name)) else name
 
 
 def check_names(names: Sequence[str], n: int) -> tuple[str, ...]:
@@ -196,14 +202,22 @@ class StateSpace:
     def _states_by_name(self) -> dict[str, int]:
         return {name: state for state, name in enumerate(self.names)}
 
+    @cached_property
+    def _states_by_whole_name(self) -> dict[str, int]:
+        states = dict[str, int]()
+        for state, name in enumerate(map(whole_name, self.names)):
+            states[name] = -1 if name in states else state
+        return states
+
     def index_of(self, name: str) -> int:
-        """The state with this name, or -1."""
-        return self._states_by_name.get(name, -1)
+        """The state with this name, or -1. "3", "3.0" and "3.00" are one name, unless two states have two of them."""
+        state = self._states_by_name.get(name)
+        return self._states_by_whole_name.get(whole_name(name), -1) if state is None else state
 
     def indices_of(self, names: ArrayLike) -> IntArray:
         """States int64 (n,) of many names; -1 where there is none."""
         labels, inverse = _distinct(np.asarray(names, dtype=object).ravel())
-        states = [-1 if label is None else self._states_by_name.get(str(label), -1) for label in labels]
+        states = [-1 if label is None else self.index_of(str(label)) for label in labels]
         return np.array(states, dtype=np.int64)[inverse] if states else np.empty(0, dtype=np.int64)
 
     def subset(self, states: States) -> Self:
@@ -450,8 +464,8 @@ def space_of_names(names: Sequence[str], answers: str | None = None) -> StateSpa
 
 
 def ordered_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    """The distinct labels in order: by value if all of them are plain numbers, else by character."""
-    distinct = sorted(set(labels))
+    """The distinct labels in order: by value and with whole names if all are plain numbers, else by character."""
+    distinct = set(labels)
     if all(_NUMBER.fullmatch(label) for label in distinct):
-        distinct.sort(key=Fraction)
-    return tuple(distinct)
+        return tuple(sorted(sorted(set(map(whole_name, distinct))), key=Fraction))
+    return tuple(sorted(distinct))

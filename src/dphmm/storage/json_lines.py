@@ -9,19 +9,18 @@ Proof: docs/proofs/records.md.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from dphmm.errors import InvalidInput
+from dphmm.states.space import whole_name
 from dphmm.storage.inputs import MOST_MEMBER, PathLike, legible
 
 T = TypeVar("T", dict[str, Any], list[Any])
 SUFFIXES = (".jsonl", ".ndjson")
 #: Most bytes of a line, as of a row of text.
 MOST_LINE = 1 << 23
-_WHOLE = re.compile(r"(-?[0-9]+)\.0+")
 
 
 def is_json_lines(path: PathLike) -> bool:
@@ -105,8 +104,7 @@ def cell(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
     if isinstance(value, Number):
-        whole = _WHOLE.fullmatch(value)
-        return whole[1] if whole else str(value)
+        return whole_name(str(value))
     try:
         value.encode()
     except UnicodeEncodeError:

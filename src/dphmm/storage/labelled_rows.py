@@ -19,6 +19,7 @@ from dphmm.states import StateSpace, ordered_labels
 from dphmm.storage.columns import Numbering, nothing
 from dphmm.storage.csv_files import listed
 from dphmm.storage.tables import Rows, read_rows
+from dphmm.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,20 +61,17 @@ class Labelled:
 
     def rows(self, source: Any) -> Rows:
         """The rows of a table, with a column `PAIR`."""
-        columns, known = [self.states[0], self.symbols[0]], [Numbering(), Numbering()]
-        for numbering, (_, space) in zip(known, (self.states, self.symbols), strict=True):
-            for name in space.names:
-                numbering.number(name)
-        rows, (n, v) = _rows(source, columns), (self.states[1].n_states, self.symbols[1].n_states)
+        columns, v = [self.states[0], self.symbols[0]], self.symbols[1].n_states
+        rows = _rows(source, columns)
 
         def parts(wanted: Sequence[str]) -> Iterator[pa.Table]:
             import pyarrow as pa
 
             for table in rows.parts(list(dict.fromkeys([*(name for name in wanted if name != PAIR), *columns]))):
                 (state, no_state), (symbol, no_symbol) = (
-                    numbering.add(table.column(name), name) for numbering, name in zip(known, columns, strict=True)
+                    _states(table.column(name), name, space) for name, space in (self.states, self.symbols)
                 )
-                pair = np.where((state < n) & (symbol < v), state * v + symbol, -1).astype(object)
+                pair = np.where((state >= 0) & (symbol >= 0), state * v + symbol, -1).astype(object)
                 pair = np.where(pair == -1, _OUTSIDE, pair.astype(str)).astype(object)
                 pair[no_state | no_symbol] = _UNREADABLE
                 pair[nothing(table.column(columns[0])) & nothing(table.column(columns[1]))] = None
@@ -85,6 +83,13 @@ class Labelled:
         """The states and the symbols of sequences of pairs."""
         both = [np.divmod(np.asarray(sequence), self.symbols[1].n_states) for sequence in sequences]
         return [states for states, _ in both], [symbols for _, symbols in both]
+
+
+def _states(column: pa.ChunkedArray, field: str, space: StateSpace) -> tuple[IntArray, BoolArray]:
+    """The state (n,) of each cell, -1 for a name that is not listed, and which cells are no names."""
+    names = Numbering()
+    numbers, bad = names.add(column, field)
+    return np.append(space.indices_of(names.labels), -1)[numbers], bad
 
 
 def _rows(source: Any, columns: Sequence[str]) -> Rows:

@@ -184,12 +184,11 @@ def read_moves(path: PathLike, stay: float = 0.0, names: tuple[str, ...] | None 
     table = read_table(path, columns=["from", "to", *(["weight"] if weighted else [])], text=("from", "to"))
     ends = [_names_in(table.column(side), side, path, field) for side in ("from", "to")]
     states = _states(ordered_labels({*ends[0], *ends[1]}), field) if names is None else names
-    number = {name: state for state, name in enumerate(states)}
-    unknown = next((name for side in ends for name in side if name not in number), None)
+    a, b = (StateSpace.labels(states).indices_of(side) for side in ends)
+    unknown = next((ends[0][row] if a[row] < 0 else ends[1][row] for row in np.flatnonzero((a < 0) | (b < 0))), None)
     if unknown is not None:
         raise InvalidInput(field, f"a move from or to {unknown!r}", "states that --states-file or --answers names")
     weights = _weights(table.column("weight"), "weight", field, "a weight") if weighted else np.ones(len(table))
-    a, b = ([number[name] for name in side] for side in ends)
     n = len(states)
     moves = _rows_divided(sparse.csr_array((weights, (a, b)), shape=(n, n)), states, field, stay)
     return Moves(states, sparse.csr_array((1.0 - stay) * moves + stay * sparse.eye_array(n)) if stay else moves)
@@ -266,18 +265,18 @@ def totals_of(table: Any, names: tuple[str, ...], field: str = "like") -> dict[i
     steps, bad = integers(table.column("step"), f"{field}, step") if "step" in columns else (np.ones(len(table)), False)
     if np.any(bad):
         raise InvalidInput(field, "a step that is no whole number", "numbers of steps, as in the table")
-    numbers = {state: number for number, state in enumerate(names)}
+    numbers = StateSpace.labels(names).indices_of(states).tolist()
     found: dict[int, dict[int, float]] = {}
-    for row, (state, step) in enumerate(zip(states, steps.tolist(), strict=True)):
+    for row, (state, number, step) in enumerate(zip(states, numbers, steps.tolist(), strict=True)):
         where = f"{name}, row {row + 1}"
-        if state not in numbers:
+        if number < 0:
             raise InvalidInput(field, f"{where}, with a state that there is not", f"one such as {names[0]!r}")
         if unreadable[row] or totals[row] < 0:
             raise InvalidInput(field, f"{where}, with people {totals[row]:g}", "a number of people, 0 or more")
-        if numbers[state] in found.setdefault(int(step), {}):
+        if number in found.setdefault(int(step), {}):
             came = f"{name}, step {int(step)} with more than one total of state {state!r}"
             raise InvalidInput(field, came, "one for a step")
-        found[int(step)][numbers[state]] = float(totals[row])
+        found[int(step)][number] = float(totals[row])
     return {step: np.array([row.get(state, 0.0) for state in range(len(names))]) for step, row in found.items()}
 
 
