@@ -77,8 +77,8 @@ class Roles:
     def names(self) -> list[str]:
         """The columns to read, each once."""
         marks = (self.time, self.step, self.order)
-        given = (self.user, *marks, self.lat, self.lon, self.state, self.trip)
-        return list(dict.fromkeys(name for name in given if name is not None))
+        names = (self.user, *marks, self.lat, self.lon, self.state, self.trip)
+        return list(dict.fromkeys(name for name in names if name is not None))
 
 
 def user_column(names: Sequence[str], layout: Layout) -> str:
@@ -115,19 +115,19 @@ def column_roles(names: Sequence[str], layout: Layout = PLAIN, space: StateSpace
     ``space`` : the space of the rows' states; then only the columns of states or places in it are taken. Raises
     InvalidInput for a column that is not there, and for a table that cannot be of the states of the space.
     """
-    given = {role: layout.columns.get(role) for role in ROLES}
+    chosen = {role: layout.columns.get(role) for role in ROLES}
 
     def named(role: str, *usual: str) -> str | None:
-        return given[role] or next((name for name in usual if name in names), None)
+        return chosen[role] or next((name for name in usual if name in names), None)
 
     user = user_column(names, layout)
-    for role, name in given.items():
+    for role, name in chosen.items():
         if name is not None and name not in names:
             raise InvalidInput(f"{role}_column", name, "one of " + listed(names))
-    ordered = given["order"] is not None or (given["time"] is None and not {"t", "step"} & set(names))
+    ordered = chosen["order"] is not None or (chosen["time"] is None and not {"t", "step"} & set(names))
     order = named("order", "order") if ordered else None
     lat, lon = named("lat", *LATITUDES), named("lon", *LONGITUDES)
-    if (given["state"] is not None and given["lat"] is None) or lat is None or lon is None:
+    if (chosen["state"] is not None and chosen["lat"] is None) or lat is None or lon is None:
         lat = lon = None
     roles = Roles(
         user,
@@ -248,8 +248,8 @@ class Cells:
         self._rejected.append(rejected + self.n_rows)
         self._why.append(why[rejected])
         self.n_rows += len(why)
-        kept = (why == 0) & ~blank | (blank & self._ranks_steps)
-        return part if kept.all() else {name: column[kept] for name, column in part.items()}
+        keep = (why == 0) & ~blank | (blank & self._ranks_steps)
+        return part if keep.all() else {name: column[keep] for name, column in part.items()}
 
     @property
     def alike(self) -> dict[str, str]:
@@ -266,12 +266,12 @@ def _illegible(table: pa.Table) -> BoolArray:
     """Rows (n,) with bytes, in a column of text, that are not of the text's encoding."""
     import pyarrow as pa
 
-    found = np.zeros(len(table), dtype=np.bool_)
+    illegible = np.zeros(len(table), dtype=np.bool_)
     for column in table.columns:
         plain = columns.plain_type(column)
         if pa.types.is_string(plain.type):
-            found |= columns.matches(plain, "\x1a")
-    return found
+            illegible |= columns.matches(plain, "\x1a")
+    return illegible
 
 
 def places_of(table: pa.Table, lat: str, lon: str, decimal: str = ".") -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -325,13 +325,13 @@ class Places:
         ends = np.array(self._ends, dtype=np.int64)
         which = np.searchsorted(ends, at, side="right")
         row = at - np.concatenate([[0], ends])[which] + 1
-        told = {
+        arrays = {
             "row": pa.array(row, pa.int64()),
             "reason": pa.array(names, pa.string()).take(pa.array(why, pa.int64())),
         }
         if several:
-            told = {"file": pa.array([*self.files, ""], pa.string()).take(pa.array(which, pa.int64()))} | told
-        return pa.table(told)
+            arrays = {"file": pa.array([*self.files, ""], pa.string()).take(pa.array(which, pa.int64()))} | arrays
+        return pa.table(arrays)
 
 
 def as_utf8(name: str) -> str:
@@ -381,8 +381,8 @@ def _form_of_times(cells: pa.ChunkedArray) -> str:
     form = re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", text))[:40]
     if not form.isprintable() or not form:
         return "times in ISO 8601, such as 2008-10-23T02:53:04Z"
-    found = [(re.fullmatch(known, form), pattern) for known, pattern in _KNOWN_FORMS]
-    formats = [match.expand(pattern) for match, pattern in found if match is not None]
+    matches = [(re.fullmatch(known, form), pattern) for known, pattern in _KNOWN_FORMS]
+    formats = [match.expand(pattern) for match, pattern in matches if match is not None]
     likely = " or ".join(f'"{each}"' for each in formats) or "as strptime has it"
     return f"times have the form {form}; time_format={likely}"
 

@@ -89,8 +89,8 @@ def _of_each(texts: pa.ChunkedArray, number: Callable[[str], int]) -> IntArray:
     import pyarrow.compute as pc
 
     encoded = pc.dictionary_encode(texts).combine_chunks()
-    found = np.array([*map(number, encoded.dictionary.to_pylist()), -1], dtype=np.int64)
-    numbers: IntArray = found[pc.fill_null(encoded.indices, len(found) - 1).to_numpy(zero_copy_only=False)]
+    by_code = np.array([*map(number, encoded.dictionary.to_pylist()), -1], dtype=np.int64)
+    numbers: IntArray = by_code[pc.fill_null(encoded.indices, len(by_code) - 1).to_numpy(zero_copy_only=False)]
     return numbers
 
 
@@ -306,9 +306,9 @@ class Times:
                 ZoneInfo(timezone)
             except (LookupError, ValueError, OSError):
                 raise _unknown(timezone) from None
-        found = set(_DIRECTIVES.findall(format))
-        dated = bool(found & set("Yy")) and bool(found & set("mbBj"))
-        if format not in FORMATS and (not dated or found - set("YymbBdjHIMSfpzaA%")):
+        directives = set(_DIRECTIVES.findall(format))
+        dated = bool(directives & set("Yy")) and bool(directives & set("mbBj"))
+        if format not in FORMATS and (not dated or directives - set("YymbBdjHIMSfpzaA%")):
             expected = ", ".join(FORMATS) + ", or a format such as %d/%m/%Y %H:%M:%S (directives YymbBdjHIMSfpzaA)"
             raise InvalidInput("time_format", format, expected)
         #: How many cells were read in each unit of Unix times.
@@ -499,5 +499,5 @@ def matches(column: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
     """A mask (n,) of the texts that match; missing ones do not."""
     import pyarrow.compute as pc
 
-    found: Any = pc.fill_null(pc.match_substring_regex(column, pattern), False)
-    return np.asarray(found.to_numpy()).astype(np.bool_)
+    mask: Any = pc.fill_null(pc.match_substring_regex(column, pattern), False)
+    return np.asarray(mask.to_numpy()).astype(np.bool_)

@@ -132,9 +132,9 @@ def digest(entry: Entry) -> str:
 def _parsed(content: bytes, number: int) -> Entry:
     """An entry from its bytes; InvalidInput where it is torn, or foreign, or of a newer format."""
     try:
-        found = json.loads(content)
-        newer = found["format"] > FORMAT
-        entry: Entry | None = None if newer else msgspec.convert(found, Entry)
+        document = json.loads(content)
+        newer = document["format"] > FORMAT
+        entry: Entry | None = None if newer else msgspec.convert(document, Entry)
         sound = entry is not None and _written(entry) == content and entry.number == number
     except (ValueError, KeyError, TypeError, RecursionError, msgspec.ValidationError):
         newer = sound = False
@@ -157,8 +157,8 @@ def of_one_job(entry: Entry) -> bool:
     """True if all files are of the entry's job, and no two are of one partition."""
     files = committed_files([entry])
     matches = [DATA_NAME.fullmatch(file.name) for file in files]
-    own = all(match is not None and match[1] == entry.job for match in matches)
-    return own and len({file.partition for file in files}) == len(files)
+    of_job = all(match is not None and match[1] == entry.job for match in matches)
+    return of_job and len({file.partition for file in files}) == len(files)
 
 
 def committed_files(entries: Iterable[Entry]) -> list[TableFile]:
@@ -225,10 +225,10 @@ class PosixStore:
         except (FileExistsError, FileNotFoundError):
             # Equal content is ours: network file systems repeat a call whose answer was lost. A temporary file is
             # cleared away only where its name is taken.
-            found = self.read(name)
-            if found is None:
+            stored = self.read(name)
+            if stored is None:
                 raise
-            return found == content
+            return stored == content
         finally:
             temporary.unlink(missing_ok=True)
             self._sync()

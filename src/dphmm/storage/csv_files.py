@@ -176,13 +176,13 @@ class Records:
                 if not self._strict:
                     raise
                 line += error.object.count(b"\n", 0, error.start)
-                came = f"bytes that are not UTF-8 in line {line}"
-                raise InvalidInput(self.name, came, layout.other_encoding) from None
+                fault = f"bytes that are not UTF-8 in line {line}"
+                raise InvalidInput(self.name, fault, layout.other_encoding) from None
             except UnicodeError:
                 # Of a text as a whole: a cell that is none of the encoding is substituted.
                 both = " or ".join(f"{layout.encoding}-{end}" for end in ("le", "be"))
-                came = f"{layout.encoding}, of a text without a mark of its byte order"
-                raise InvalidInput("encoding", came, both) from None
+                fault = f"{layout.encoding}, of a text without a mark of its byte order"
+                raise InvalidInput("encoding", fault, both) from None
             if self._strict:
                 if (nul := text.find("\0")) >= 0:
                     line += text.count("\n", 0, nul)
@@ -356,8 +356,8 @@ def text_parts(
     file `steady` for as long as they use what is read of it.
     """
     names = csv_names(text, layout)
-    kept = chosen_columns(names, columns)
-    numbers = [names.index(name) for name in kept]
+    chosen = chosen_columns(names, columns)
+    numbers = [names.index(name) for name in chosen]
     records, before = Records(text, layout, strict), 0
 
     def parse(part: bytes) -> _Parsed:
@@ -371,7 +371,7 @@ def text_parts(
         ragged += [before + number - layout.header for number, _ in odd]
         rows = cells.slice(1) if layout.header and not before and many else cells
         before += many
-        yield rows.rename_columns(kept)
+        yield rows.rename_columns(chosen)
 
 
 class _Parsed(NamedTuple):
@@ -388,7 +388,7 @@ def _parsed(part: bytes, name: str, layout: TextLayout, width: int, columns: Seq
     from pyarrow import csv as arrow_csv
 
     odd, names = list[tuple[int, int]](), [str(number) for number in range(width)]
-    kept = [names[number] for number in columns]
+    chosen = [names[number] for number in columns]
 
     def leave_out(row: Any) -> str:
         odd.append((row.number, row.actual_columns))
@@ -409,14 +409,14 @@ def _parsed(part: bytes, name: str, layout: TextLayout, width: int, columns: Seq
                 invalid_row_handler=leave_out,
             ),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=kept, column_types=dict.fromkeys(names, pa.string())
+                include_columns=chosen, column_types=dict.fromkeys(names, pa.string())
             ),
         )
     except pa.ArrowInvalid as error:
         if str(error) != "Empty CSV file":
             # Arrow's own message quotes the row, which is private.
             raise InvalidInput(name, "rows that cannot be read", "CSV with closed quotes") from None
-        cells = pa.table([pa.array([], pa.string())] * len(kept), names=kept)
+        cells = pa.table([pa.array([], pa.string())] * len(chosen), names=chosen)
     many = len(cells) + len(odd)
     return _Parsed(unescape_columns(cells) if b"'" in part else cells, odd, many)
 

@@ -145,8 +145,8 @@ def fit(
     _refuse(others, "it without epsilon", "epsilon with it: it belongs to a fit with privacy")
     loaded = load_trajectories(table, space=space, timezone=timezone, spelling=spelling)
     if len(loaded.rejected):
-        came = f"{len(loaded.rejected)} rows that cannot be read"
-        raise InvalidInput("table", came, "a user, a time and a place or state in every row")
+        unreadable = f"{len(loaded.rejected)} rows that cannot be read"
+        raise InvalidInput("table", unreadable, "a user, a time and a place or state in every row")
     # It loads much more than it takes to split people.
     from dphmm.markov.trajectories import fit_trajectories
 

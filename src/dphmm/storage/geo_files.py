@@ -276,16 +276,16 @@ def read_points(path: PathLike, crs: str | None = None, named: Sequence[str] = (
     with _held(file, "source"), _unheard():
         _check_format(file, "source")
         if file.suffix.lower() in (".geojson", ".json"):
-            points, there, own = _json_points(file, named)
+            points, there, file_crs = _json_points(file, named)
         else:
-            points, there, own = _typed_points(file)
+            points, there, file_crs = _typed_points(file)
     if not len(points.table):
         raise InvalidInput("source", f"{file}, without features", "polygons or points in it")
     if not there:
         raise InvalidInput("source", f"{path}, without points", "points; polygons are zones: dphmm model zones")
-    if own is None and crs is None:
+    if file_crs is None and crs is None:
         raise InvalidInput("crs", f"none in {file.name}", _CRS_NEEDED)
-    return points._replace(table=_in_degrees(points.table, own or crs))
+    return points._replace(table=_in_degrees(points.table, file_crs or crs))
 
 
 _CRS_NEEDED = "a file that says its coordinates (.prj of a Shapefile), or crs=EPSG:4326 for degrees"
@@ -313,8 +313,8 @@ def _with_places(columns: Mapping[str, Any], lon: Any, lat: Any) -> pa.Table:
     """The columns, and the places of the features in place of columns of their names."""
     import pyarrow as pa
 
-    kept = {name: column for name, column in columns.items() if name not in ("lat", "lon")}
-    return pa.table({**kept, "lat": pa.array(lat, pa.float64()), "lon": pa.array(lon, pa.float64())})
+    others = {name: column for name, column in columns.items() if name not in ("lat", "lon")}
+    return pa.table({**others, "lat": pa.array(lat, pa.float64()), "lon": pa.array(lon, pa.float64())})
 
 
 def _typed_points(file: Path) -> tuple[Points, bool, str | None]:
@@ -376,12 +376,12 @@ def _json_points(file: Path, named: Sequence[str]) -> tuple[Points, bool, str | 
 
 def _place(geometry: Mapping[str, Any]) -> tuple[float, float]:
     """The lon and lat of a point; not finite where there is none, or where its numbers are too large."""
-    found = geometry.get("coordinates")
-    if geometry.get("type") != "Point" or not isinstance(found, list) or len(found) < 2:
+    coordinates = geometry.get("coordinates")
+    if geometry.get("type") != "Point" or not isinstance(coordinates, list) or len(coordinates) < 2:
         return np.nan, np.nan
-    if not all(isinstance(number, Number) for number in found[:2]):
+    if not all(isinstance(number, Number) for number in coordinates[:2]):
         return np.nan, np.nan
-    return float(found[0]), float(found[1])
+    return float(coordinates[0]), float(coordinates[1])
 
 
 def _label(value: Any) -> str:
@@ -432,7 +432,7 @@ def place_columns(names: Sequence[str], what: str | None, field: str) -> str:
     """The kind of places of a table's points, by `PLACES`: ``what``, or the first one there. Raises InvalidInput."""
     if what is not None and what not in PLACES:
         raise InvalidInput("what", what, "one of " + ", ".join(PLACES))
-    there = [one for one, start in PLACES.items() if {f"{start}lat", f"{start}lon"} <= set(names)]
+    there = [kind for kind, start in PLACES.items() if {f"{start}lat", f"{start}lon"} <= set(names)]
     if what in there or (what is None and there):
         return what or there[0]
     start = PLACES[what or "z"]

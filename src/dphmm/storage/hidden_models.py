@@ -130,8 +130,8 @@ def _model(path: Path, arrays: Arrays) -> CategoricalHMM:
     hmm.transmat_ = transition if sparse.issparse(transition) else np.array(transition)
     checked = hmm.parameters
     hmm.startprob_, hmm.transmat_, hmm.emissionprob_ = checked.initial, checked.transition, checked.emission
-    found: CategoricalHMM = hmm
-    return found
+    model: CategoricalHMM = hmm
+    return model
 
 
 def _sparse_moves(path: Path, arrays: Arrays) -> Any:

@@ -80,8 +80,8 @@ def checked_output(path: PathLike, inputs: Iterable[PathLike] = (), field: str =
         raise InvalidInput(field, str(file), "a plain file")
     if not os.access(file.parent, os.W_OK):
         raise InvalidInput(field, str(file), "a file in a folder that may be written")
-    for given in inputs:
-        if file.exists() and Path(given).exists() and file.samefile(given):
+    for source in inputs:
+        if file.exists() and Path(source).exists() and file.samefile(source):
             raise InvalidInput(field, str(file), "another file than the input")
     return file
 
@@ -251,8 +251,8 @@ def members(source: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
 
 def _folder(source: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
     # The folder's own name belongs to what the pattern sees: users may give Data or what it lies in.
-    found = [(f"{source.name}/{p.relative_to(source).as_posix()}", p) for p in sorted(source.rglob("*"))]
-    chosen = [(name, path) for name, path in found if wanted.search(name)]
+    entries = [(f"{source.name}/{p.relative_to(source).as_posix()}", p) for p in sorted(source.rglob("*"))]
+    chosen = [(name, path) for name, path in entries if wanted.search(name)]
     for done, (name, path) in enumerate(chosen, start=1):
         if path.is_symlink() or not path.is_file():
             raise InvalidInput("source", name, "plain files, no links")

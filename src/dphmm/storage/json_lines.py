@@ -34,10 +34,10 @@ def strict_json(text: str | bytes) -> Any:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a member twice")
-    return found
+    return members
 
 
 def _no_constant(name: str) -> Any:

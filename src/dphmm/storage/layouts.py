@@ -63,9 +63,9 @@ class Layout(TextLayout):
             "user_name": self.user_name,
             "user_from": self.user_from,
         }
-        given = [name for name, rule in rules.items() if rule is not None]
-        if len(given) > 1:
-            raise InvalidInput(given[1], f"a second rule beside {given[0]}", "one rule of whose rows they are")
+        chosen = [name for name, rule in rules.items() if rule is not None]
+        if len(chosen) > 1:
+            raise InvalidInput(chosen[1], f"a second rule beside {chosen[0]}", "one rule of whose rows they are")
         if self.user_name is not None:
             check_names([self.user_name], 1)
         if self.user_from is not None and self.user_from not in USER_FROM:
@@ -88,8 +88,8 @@ class Layout(TextLayout):
         part = path.parent.name if self.user_from == "folder-name" else _stem(path.name)
         if self.user_pattern is None:
             return part
-        found = re.fullmatch(self.user_pattern, part)
-        return None if found is None else found[1]
+        match = re.fullmatch(self.user_pattern, part)
+        return None if match is None else match[1]
 
     def changed(self, **options: Any) -> Layout:
         """This layout with options of the command line or of an importer, by the names that these have.
@@ -98,25 +98,25 @@ class Layout(TextLayout):
         ``user`` is ``user_name``, and ``delimiter`` may be comma, semicolon, tab, tabs (several are one) or space
         (several blanks and tabs are one). Options that are None stay as they are. Raises InvalidInput for others.
         """
-        given = {name: value for name, value in options.items() if value is not None}
-        unknown = sorted(given.keys() - _OPTIONS)
+        changes = {name: value for name, value in options.items() if value is not None}
+        unknown = sorted(changes.keys() - _OPTIONS)
         if unknown:
             raise InvalidInput("options", unknown[0], "one of " + ", ".join(sorted(_OPTIONS)))
-        if "user" in given:
-            given["user_name"] = given.pop("user")
-        columns = {role: given.pop(f"{role}_column") for role in ROLES if f"{role}_column" in given}
+        if "user" in changes:
+            changes["user_name"] = changes.pop("user")
+        columns = {role: changes.pop(f"{role}_column") for role in ROLES if f"{role}_column" in changes}
         if columns:
-            given["columns"] = {**self.columns, **columns}
-        if "skip_lines" in given:
-            given["skip"] = given.pop("skip_lines")
-        if isinstance(given.get("names"), str):
-            given["names"] = tuple(name.strip() for name in given["names"].split(","))
-        if "delimiter" in given:
-            named = _DELIMITERS.get(given["delimiter"], given["delimiter"])
-            given |= {"delimiter": named, "runs": given["delimiter"] in ("tabs", "space", " ")}
-        if "decimal" in given:
-            given["decimal"] = {"comma": ",", "point": "."}.get(given["decimal"], given["decimal"])
-        return replace(self, **given)
+            changes["columns"] = {**self.columns, **columns}
+        if "skip_lines" in changes:
+            changes["skip"] = changes.pop("skip_lines")
+        if isinstance(changes.get("names"), str):
+            changes["names"] = tuple(name.strip() for name in changes["names"].split(","))
+        if "delimiter" in changes:
+            named = _DELIMITERS.get(changes["delimiter"], changes["delimiter"])
+            changes |= {"delimiter": named, "runs": changes["delimiter"] in ("tabs", "space", " ")}
+        if "decimal" in changes:
+            changes["decimal"] = {"comma": ",", "point": "."}.get(changes["decimal"], changes["decimal"])
+        return replace(self, **changes)
 
 
 #: What `Layout.changed` takes.

@@ -92,8 +92,8 @@ def load_table(path: str | os.PathLike[str]) -> MadeTable:
     except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise InvalidInput(str(path), "what is no table", "a table file as dphmm optimize writes it") from None
     if table.digest != digest:
-        came = f"contents of another table ({table.digest[:12]})"
-        raise InvalidInput(str(path), came, f"those of table {str(digest)[:12]}: it was changed")
+        fault = f"contents of another table ({table.digest[:12]})"
+        raise InvalidInput(str(path), fault, f"those of table {str(digest)[:12]}: it was changed")
     make_known(table)
     return table
 

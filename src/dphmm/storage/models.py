@@ -141,9 +141,9 @@ def _read(path: Path, file: IO[bytes], latest_format: int, writer: str, what: st
         raise unreadable from None
     _check_format(path, contents, latest_format, what)
     written = contents.pop("sha256", b"")
-    found = content_hash(contents)
-    if written != f"sha256:{found}\n".encode():
-        raise InvalidInput(str(path), f"contents with SHA-256 {found[:16]}", expected)
+    digest = content_hash(contents)
+    if written != f"sha256:{digest}\n".encode():
+        raise InvalidInput(str(path), f"contents with SHA-256 {digest[:16]}", expected)
     return {name.removesuffix(".npy"): _decoded(path, name, content) for name, content in contents.items()}
 
 
@@ -418,8 +418,8 @@ def _read_people(path: Path) -> dict[str, Any]:
     forms = [_KEY, _KEY] + [_DIGEST] * (len(texts) - 2)
     if not known or not all(isinstance(t, str) and form.fullmatch(t) for t, form in zip(texts, forms, strict=True)):
         raise InvalidInput("people of the model", path.name, _PEOPLE_EXPECTED)
-    found: dict[str, Any] = document
-    return found
+    people: dict[str, Any] = document
+    return people
 
 
 # As the remarks list states: (0, 4, 7) or (0, 1, 2, 3, 4, ...).
@@ -430,8 +430,8 @@ _NUMBER = re.compile("[0-9]+")
 def space_facts(space: StateSpace) -> dict[str, Any]:
     """The facts about the states."""
     if space.has_labels:
-        told = {"kind": space.kind, "states": space.n_states, "answers": "the names themselves"}
-        return {**told, "answer_unit": space.unit, "sha256": space.digest}
+        facts = {"kind": space.kind, "states": space.n_states, "answers": "the names themselves"}
+        return {**facts, "answer_unit": space.unit, "sha256": space.digest}
     return {
         "kind": space.kind,
         "states": space.n_states,

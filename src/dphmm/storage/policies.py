@@ -133,8 +133,8 @@ def _check_merged(path: str, merges: Any, space: StateSpace | None) -> None:
     held = set() if space is None else set(map(tuple, space.merges.tolist()))
     missing = sum(tuple(pair) not in held for pair in merges)
     if missing:
-        came = f"a space without {missing} of the {len(merges)} merged states of {path}"
-        raise InvalidInput("space", came, "load_policy_space(path, space), which merges them")
+        fault = f"a space without {missing} of the {len(merges)} merged states of {path}"
+        raise InvalidInput("space", fault, "load_policy_space(path, space), which merges them")
 
 
 def _space_of(space: StateSpace | None, model: MarkovModel | None) -> StateSpace | None:
@@ -163,8 +163,8 @@ def _check_document(path: str, document: Any) -> None:
     if document["format"] is True or document["format"] < 1:
         raise InvalidInput(path, f"format {document['format']}", "a policy file written by save_policy")
     if document["format"] > FORMAT:
-        came = f"policy format {document['format']}"
-        raise InvalidInput(path, came, f"at most {FORMAT}: upgrade dphmm to read it")
+        version = f"policy format {document['format']}"
+        raise InvalidInput(path, version, f"at most {FORMAT}: upgrade dphmm to read it")
     members = _MEMBERS | {"merges"} if document["format"] > 1 else _MEMBERS
     if document.keys() - {"setting"} != members or not isinstance(document["parameters"], dict):
         raise InvalidInput(path, ", ".join(sorted(document)), ", ".join(sorted(members)))

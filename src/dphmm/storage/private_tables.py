@@ -131,8 +131,8 @@ class PrivateTable:
         if self.path is not None and self.is_edges:
             return replace(_edges(checked_input(self.path, "DATA"), SUBSTITUTE), spelling=self.spelling)
         rows = self._rows()
-        kept = chosen_columns(rows.names, list(dict.fromkeys(columns)))
-        table = pa.concat_tables(rows.parts(kept))
+        chosen = chosen_columns(rows.names, list(dict.fromkeys(columns)))
+        table = pa.concat_tables(rows.parts(chosen))
         places = np.delete(np.arange(1, len(table) + len(rows.ragged) + 1), np.array(rows.ragged, np.int64) - 1)
         if rows.text is None:
             return PrivateRows(table, places, (), "row", self.spelling)

@@ -64,8 +64,8 @@ def read_numbers(path: PathLike, field: str = "samples") -> FloatArray:
         # A first row that is neither names nor numbers would lose a row, or count rows as a coordinate.
         where = f"{field}, {file.name}"
         if any(head):
-            came = f"a first row with {sum(head)} of {len(head)} cells numbers"
-            raise InvalidInput(where, came, "names of all columns, or numbers throughout")
+            fault = f"a first row with {sum(head)} of {len(head)} cells numbers"
+            raise InvalidInput(where, fault, "names of all columns, or numbers throughout")
         if not all(name.strip() for name in first):
             raise InvalidInput(where, "a column without a name", "a name for each, and no column that numbers the rows")
         return _columns(read_table(file), file, field)
@@ -93,13 +93,13 @@ def _array(path: Path, field: str) -> FloatArray:
     try:
         # Mapped, so that a shape that the file does not have takes no memory.
         with np.errstate(over="ignore"), warnings.catch_warnings(action="ignore"):
-            given = np.lib.format.open_memmap(path, mode="r")
+            array = np.lib.format.open_memmap(path, mode="r")
     except _DAMAGED:
         raise InvalidInput(field, str(path), "an array of numbers as numpy.save writes it") from None
-    if given.dtype.kind not in "iufb" or given.ndim not in (1, 2):
-        came = f"{path}: {given.dtype} of shape {given.shape}"
-        raise InvalidInput(field, came, "whole or real numbers of shape (n,) or (n, d)")
-    numbers = np.array(given, dtype=np.float64)
+    if array.dtype.kind not in "iufb" or array.ndim not in (1, 2):
+        fault = f"{path}: {array.dtype} of shape {array.shape}"
+        raise InvalidInput(field, fault, "whole or real numbers of shape (n,) or (n, d)")
+    numbers = np.array(array, dtype=np.float64)
     return numbers[:, None] if numbers.ndim == 1 else numbers
 
 
@@ -124,8 +124,8 @@ def read_matrix(path: PathLike, field: str = "FILE") -> Moves:
     columns = column_names(checked_input(path, field))
     names = [column for column in columns if column != _ROW_NAMES]
     if len(names) < 2:
-        came = f"{path}, with columns {listed(columns)}"
-        raise InvalidInput(field, came, "a column of weights for each of two or more states, by name")
+        fault = f"{path}, with columns {listed(columns)}"
+        raise InvalidInput(field, fault, "a column of weights for each of two or more states, by name")
     if len(names) > DENSE_STATES:
         expected = f"at most {DENSE_STATES}: dphmm model edges takes more states"
         raise InvalidInput(field, f"{len(names)} columns", expected)
@@ -144,8 +144,8 @@ def read_costs(path: PathLike, names: tuple[str, ...], field: str = "FILE") -> F
     if set(columns) != set(names):
         missing = [name for name in names if name not in set(columns)]
         lacking = f" ({listed(missing)} missing)" if missing else ""
-        came = f"{path}, with columns {listed(columns)}"
-        raise InvalidInput(field, came, f"a column of costs for each of the {len(names)} states, by name{lacking}")
+        fault = f"{path}, with columns {listed(columns)}"
+        raise InvalidInput(field, fault, f"a column of costs for each of the {len(names)} states, by name{lacking}")
     return _square(path, names, field, "a cost")
 
 
@@ -198,8 +198,8 @@ def _names_in(column: pa.ChunkedArray, name: str, path: PathLike, field: str) ->
     """The name in each row of a column."""
     names: list[str] = as_text(column, name).to_pylist()
     if not all(names) or not names:
-        came = f"{path}, with no rows" if not names else f"{path}, with a row without a name"
-        raise InvalidInput(field, came, f"the name of a state in every row of column {name}")
+        fault = f"{path}, with no rows" if not names else f"{path}, with a row without a name"
+        raise InvalidInput(field, fault, f"the name of a state in every row of column {name}")
     return names
 
 
@@ -207,8 +207,8 @@ def _states(names: Sequence[str], field: str) -> tuple[str, ...]:
     try:
         return check_names(names, len(names))
     except InvalidInput as error:
-        came = f"names of states that cannot be: {error}"
-        raise InvalidInput(field, came, "1 to 200 characters, each once") from None
+        fault = f"names of states that cannot be: {error}"
+        raise InvalidInput(field, fault, "1 to 200 characters, each once") from None
 
 
 def _weights(column: pa.ChunkedArray, name: str, field: str, what: str) -> FloatArray:
@@ -216,9 +216,9 @@ def _weights(column: pa.ChunkedArray, name: str, field: str, what: str) -> Float
     wrong = bad | (values != 0) & ~((values >= _LEAST) & (values <= 1 / _LEAST))
     if wrong.any():
         row = int(np.argmax(wrong))
-        came = "no number" if bad[row] else f"{values[row]:g}"
+        fault = "no number" if bad[row] else f"{values[row]:g}"
         expected = f"{what}: 0, or a number from {_LEAST:g} to {1 / _LEAST:g}"
-        raise InvalidInput(f"{field} row {row + 1}, column {name}", came, expected)
+        raise InvalidInput(f"{field} row {row + 1}, column {name}", fault, expected)
     return values
 
 
@@ -232,8 +232,8 @@ def _rows_divided(weights: Any, names: tuple[str, ...], field: str, stay: float 
     sums = row_sums(matrix)
     empty = np.flatnonzero(sums == 0)
     if len(empty) and not stay:
-        came = f"no move out of state {names[int(empty[0])]!r} ({len(empty)} such in all)"
-        raise InvalidInput(field, came, "a weight above 0 in every row; of a state that is never left, one to itself")
+        fault = f"no move out of state {names[int(empty[0])]!r} ({len(empty)} such in all)"
+        raise InvalidInput(field, fault, "a weight above 0 in every row; of a state that is never left, one to itself")
     if len(empty):
         matrix = sparse.csr_array(matrix + sparse.diags_array((sums == 0).astype(np.float64)))
         sums[empty] = 1.0
@@ -266,18 +266,18 @@ def totals_of(table: Any, names: tuple[str, ...], field: str = "like") -> dict[i
     if np.any(bad):
         raise InvalidInput(field, "a step that is no whole number", "numbers of steps, as in the table")
     numbers = StateSpace.labels(names).indices_of(states).tolist()
-    found: dict[int, dict[int, float]] = {}
+    by_step: dict[int, dict[int, float]] = {}
     for row, (state, number, step) in enumerate(zip(states, numbers, steps.tolist(), strict=True)):
         where = f"{name}, row {row + 1}"
         if number < 0:
             raise InvalidInput(field, f"{where}, with a state that there is not", f"one such as {names[0]!r}")
         if unreadable[row] or totals[row] < 0:
             raise InvalidInput(field, f"{where}, with people {totals[row]:g}", "a number of people, 0 or more")
-        if number in found.setdefault(int(step), {}):
-            came = f"{name}, step {int(step)} with more than one total of state {state!r}"
-            raise InvalidInput(field, came, "one for a step")
-        found[int(step)][number] = float(totals[row])
-    return {step: np.array([row.get(state, 0.0) for state in range(len(names))]) for step, row in found.items()}
+        if number in by_step.setdefault(int(step), {}):
+            fault = f"{name}, step {int(step)} with more than one total of state {state!r}"
+            raise InvalidInput(field, fault, "one for a step")
+        by_step[int(step)][number] = float(totals[row])
+    return {step: np.array([row.get(state, 0.0) for state in range(len(names))]) for step, row in by_step.items()}
 
 
 def space_of_answers(path: str, field: str = "answers") -> StateSpace:

@@ -69,8 +69,8 @@ class Kept(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """The same for JSON."""
-        one = self.published.publication
-        return {"name": one.name, "drawn": self.fresh, "time": self.published.time, "loss": one.loss}
+        publication = self.published.publication
+        return {"name": publication.name, "drawn": self.fresh, "time": self.published.time, "loss": publication.loss}
 
 
 class _AlreadyStored(Exception):
@@ -90,10 +90,10 @@ def publish(ledger: Ledger, make: Callable[[Admit], bytes]) -> Kept:
         admitted = []
 
         def admit(publication: Publication, delta: Fraction | None = None) -> None:
-            found = transaction.admit_publication(publication, delta)
-            if found.stored is not None:
-                raise _AlreadyStored(found.stored)
-            admitted.append(found)
+            admission = transaction.admit_publication(publication, delta)
+            if admission.stored is not None:
+                raise _AlreadyStored(admission.stored)
+            admitted.append(admission)
 
         try:
             result = make(admit)
@@ -136,8 +136,8 @@ def fit_once(
         made.append(fit(admitting(admit, event_id, lambda event: digest_of_settings("fit", settings or {}, event))))
         return file_of(lambda path: _save(made[0], path))
 
-    kept = publish(ledger, make)
-    return made[0] if kept.fresh else model_of(kept.published.result)
+    stored = publish(ledger, make)
+    return made[0] if stored.fresh else model_of(stored.published.result)
 
 
 def fit_counts_once(
@@ -172,8 +172,8 @@ def fit_counts_once(
 
     Source: docs/proofs/account.md.
     """
-    event, told = planned.event, {**planned.settings, **(settings or {})}
-    asked = of_fit(event, event_id, digest_of_settings("fit", told, event))
+    event, all_settings = planned.event, {**planned.settings, **(settings or {})}
+    asked = of_fit(event, event_id, digest_of_settings("fit", all_settings, event))
     with ledger.transaction() as transaction:
         stored = transaction.admit_publication(asked).stored
     if stored is not None:
@@ -239,10 +239,10 @@ def admitting(admit: Admit, name: str, statement: Callable[[Event], str]) -> Adm
 
 def digest_of_settings(kind: str, settings: Mapping[str, Any], event: Event | None = None) -> str:
     """A digest of what was asked, which must be public. Raises InvalidInput for a setting that has no text."""
-    told: dict[str, Any] = {"kind": kind, "settings": in_public({k: v for k, v in settings.items() if v is not None})}
+    facts: dict[str, Any] = {"kind": kind, "settings": in_public({k: v for k, v in settings.items() if v is not None})}
     if event is not None:
-        told["event"] = described(event)
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        facts["event"] = described(event)
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def in_public(value: Any) -> Any:
@@ -267,8 +267,8 @@ def in_public(value: Any) -> Any:
     if isinstance(value, StateSpace):
         described_space, arrays = value.describe()
         return {"space": described_space, **{name: array.tolist() for name, array in arrays.items()}}
-    came = f"{type(value).__name__} as a setting"
-    raise InvalidInput("event_id", came, "text, numbers, lists, models or spaces where a ledger keeps the answer")
+    fault = f"{type(value).__name__} as a setting"
+    raise InvalidInput("event_id", fault, "text, numbers, lists, models or spaces where a ledger keeps the answer")
 
 
 def file_of(save: Callable[[Path], None]) -> bytes:

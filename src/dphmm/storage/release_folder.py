@@ -87,8 +87,8 @@ class ReleaseFolder:
         names = [path.name for path in self.path.iterdir()] if self.path.is_dir() else []
         # On another disk than the owner's folder a kill may have left the beginning of the index here.
         if INDEX not in names and any(not name.startswith(f".{INDEX}.") for name in names):
-            came = f"{self.path}, which has files and is no release"
-            raise InvalidInput("folder", came, "a new folder, or an empty one")
+            fault = f"{self.path}, which has files and is no release"
+            raise InvalidInput("folder", fault, "a new folder, or an empty one")
         if not self.path.parent.is_dir():
             raise InvalidInput("folder", str(self.path), "a folder in one that exists")
 
@@ -134,8 +134,8 @@ class ReleaseFolder:
         """The released rows. Raises InvalidInput where there are none yet."""
         table = self.table_or("")
         if table == self.path:
-            came = f"{self.path} without {' or '.join(TABLES[:2])}"
-            raise InvalidInput("released", came, "a release that was finished")
+            fault = f"{self.path} without {' or '.join(TABLES[:2])}"
+            raise InvalidInput("released", fault, "a release that was finished")
         return table
 
     def table_or(self, new: str) -> Path:

@@ -248,11 +248,11 @@ class ReleaseTable:
         wanted = "a file system or store with put-if-absent (hard links on POSIX); put the table elsewhere"
         try:
             first, second = self._log.put_if_absent(name, b"first"), self._log.put_if_absent(name, b"second")
-            kept = self._log.read(name)
+            content = self._log.read(name)
             self._log.delete(name)
         except OSError as error:
             raise InvalidInput("table", f"{self.path} ({error.strerror})", wanted) from None
-        if (first, second, kept) != (True, False, b"first"):
+        if (first, second, content) != (True, False, b"first"):
             raise InvalidInput("table", str(self.path), wanted)
 
     def _abandon(self, begun: Begun) -> None:
@@ -301,11 +301,11 @@ class Turn:
 
     def tags(self) -> dict[int, set[str]]:
         """The tags of the contexts under which attempts began to draw, by partition; see `say_attempt`."""
-        found: dict[int, set[str]] = {}
+        tags: dict[int, set[str]] = {}
         for name in self.table._attempts.list():
             if (match := ATTEMPT_NAME.fullmatch(name)) and match[1] == self.job:
-                found.setdefault(int(match[2]), set()).add(match[3])
-        return found
+                tags.setdefault(int(match[2]), set()).add(match[3])
+        return tags
 
     def renew(self) -> None:
         """Say that the job is alive, for another ``seconds``. Raises LedgerBusy where the turn has ended."""
@@ -381,15 +381,15 @@ def _make_folders(folder: Path) -> None:
     """Make what is missing of the folders of a table. Raises InvalidInput for a folder of something else."""
     try:
         folder.mkdir(exist_ok=True)
-        found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in os.scandir(folder)}
+        entries = {entry.name: entry.is_dir(follow_symlinks=False) for entry in os.scandir(folder)}
     except (OSError, ValueError):
         raise InvalidInput("table", str(folder), "a folder of an existing folder") from None
-    if not set(found) <= set(FOLDERS) or not all(found.values()) or (found and "log" not in found):
+    if not set(entries) <= set(FOLDERS) or not all(entries.values()) or (entries and "log" not in entries):
         raise _not_a_table(folder)
     for name in FOLDERS:
-        if name not in found:
+        if name not in entries:
             (folder / name).mkdir(exist_ok=True)
-    if len(found) < len(FOLDERS):
+    if len(entries) < len(FOLDERS):
         sync_folder(folder)
         sync_folder(folder.resolve().parent)
 
@@ -472,10 +472,10 @@ def check_file(data: Path, told: TableFile, verify: bool) -> Any:
             if hashlib.file_digest(file, "sha256").hexdigest() != told.sha256:
                 raise InvalidInput("files", f"{told.name} with other bytes", "the SHA-256 of its entry")
             os.fsync(file.fileno())
-            found = _parquet(file, told.name)
-            if found.num_rows != told.rows:
-                raise InvalidInput("files", f"{told.name} of {found.num_rows} rows", f"the {told.rows} of its entry")
-            return found.schema.to_arrow_schema()
+            parquet = _parquet(file, told.name)
+            if parquet.num_rows != told.rows:
+                raise InvalidInput("files", f"{told.name} of {parquet.num_rows} rows", f"the {told.rows} of its entry")
+            return parquet.schema.to_arrow_schema()
     except FileNotFoundError:
         raise InvalidInput("files", told.name, "a file that exists in the table's data folder") from None
 

@@ -348,13 +348,13 @@ def read_answers(table: Any, space: StateSpace, asked: BoolArray) -> IntArray:
             empty = bad
         _refuse(name, bad & asked)
         if (~empty & ~asked).any():
-            came = f"{int((~empty & ~asked).sum())} answers in rows without a plan"
-            raise InvalidInput(name, came, "none in a row that was not asked, as released")
+            fault = f"{int((~empty & ~asked).sum())} answers in rows without a plan"
+            raise InvalidInput(name, fault, "none in a row that was not asked, as released")
         values.append(column)
     z = np.stack(values, axis=1)
-    found = np.zeros(z.shape, dtype=np.int64)
-    found[asked] = _lattice(z[asked].astype(np.float64), space)
-    return found
+    answers = np.zeros(z.shape, dtype=np.int64)
+    answers[asked] = _lattice(z[asked].astype(np.float64), space)
+    return answers
 
 
 def check_columns(names: Sequence[str], space: StateSpace) -> None:
@@ -363,8 +363,8 @@ def check_columns(names: Sequence[str], space: StateSpace) -> None:
     if missing is not None:
         raise InvalidInput(missing, f"columns {listed(list(names))}", "a released table, with the column " + missing)
     if not space.has_labels and f"z_{space.dimension}" in names:
-        came = f"answers of more than {space.dimension} dimensions"
-        raise InvalidInput(f"z_{space.dimension}", came, "a table released from this space")
+        fault = f"answers of more than {space.dimension} dimensions"
+        raise InvalidInput(f"z_{space.dimension}", fault, "a table released from this space")
 
 
 def released_rows(table: Any, space: StateSpace) -> ReleasedRows:
@@ -428,8 +428,8 @@ def _lattice(z: FloatArray, space: StateSpace) -> IntArray:
     try:
         return space.frame.to_lattice(z)
     except InvalidInput:
-        came = "an answer off the lattice of the space"
-        raise InvalidInput("z_0", came, "answers as they were released, from this space") from None
+        fault = "an answer off the lattice of the space"
+        raise InvalidInput("z_0", fault, "answers as they were released, from this space") from None
 
 
 def _refuse(name: str, bad: Any) -> None:

@@ -92,16 +92,16 @@ def with_ledger(
         assert header is not None
         if user not in before:
             sessions[first] = header.options_text
-        kept = ledger.caps(user)
-        if kept != UNLIMITED:
-            caps[first] = kept.written()
-        if kept.by_local_days:
+        limits = ledger.caps(user)
+        if limits != UNLIMITED:
+            caps[first] = limits.written()
+        if limits.by_local_days:
             begins = int(header.options["origin"]) + int(rows.t[first]) - 1
             # Blocks of answers before a promise are in no earlier file.
             blocks = [bounds for bounds in ledger.blocks(user) if bounds[1] > begins or user not in promised]
             caps[first] = json.dumps({**json.loads(caps[first]), "blocks": blocks}, sort_keys=True)
     columns |= {
-        name: pa.array(own, pa.string()) for name, own in (("plan", plans), ("session", sessions), ("caps", caps))
+        name: pa.array(cells, pa.string()) for name, cells in (("plan", plans), ("session", sessions), ("caps", caps))
     }
     for name, column in columns.items():
         published = published.append_column(f"{PREFIX}{name}", column)
@@ -141,8 +141,8 @@ def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str], spell
             for header in headers.values():
                 transaction.open_session(header)
             moments = {header.subject for header in headers.values() if has_moments(header.options.get("origin"))}
-            for user, told in _moments_of([table for tables in rows_of.values() for table in tables], moments):
-                transaction.put_moments(user, told)
+            for user, times in _moments_of([table for tables in rows_of.values() for table in tables], moments):
+                transaction.put_moments(user, times)
             for query, tables in rows_of.items():
                 requests, z = _requests(query, pa.concat_tables(tables, promote_options="default"), plans)
                 admitted = transaction.admit_many(requests, UNLIMITED)
@@ -241,77 +241,77 @@ def _moments_of(tables: Sequence[pa.Table], users: Collection[str]) -> Iterator[
 
 def _texts(rows: pa.Table, name: str) -> list[str]:
     """The values of a column that are not null."""
-    found: list[str] = rows.column(f"{PREFIX}{name}").drop_null().to_pylist()
-    return found
+    texts: list[str] = rows.column(f"{PREFIX}{name}").drop_null().to_pylist()
+    return texts
 
 
 def _by_user(rows: pa.Table, name: str) -> list[tuple[str, str]]:
     """(user, text) of the rows in which a column is not null."""
     import pyarrow.compute as pc
 
-    own = rows.filter(pc.is_valid(rows.column(f"{PREFIX}{name}")))
-    return list(zip(own.column("user").to_pylist(), own.column(f"{PREFIX}{name}").to_pylist(), strict=True))
+    filled = rows.filter(pc.is_valid(rows.column(f"{PREFIX}{name}")))
+    return list(zip(filled.column("user").to_pylist(), filled.column(f"{PREFIX}{name}").to_pylist(), strict=True))
 
 
 def _terms(rows: Releases, number: int, secure: bool) -> str:
     terms = rows.terms[number]
-    told = {
+    document = {
         "constant": terms.constant,
         "cost": number_text(terms.cost),
         "epsilon": number_text(terms.epsilon),
         "plan": terms.plan_hash,
         "secure": secure,
     }
-    return json.dumps(told, sort_keys=True)
+    return json.dumps(document, sort_keys=True)
 
 
 def _term(text: str, plans: Mapping[str, PlanRecord]) -> Request:
-    told: dict[str, Any] = json.loads(text)
+    document: dict[str, Any] = json.loads(text)
     return Request(
         subject="",
         query="",
         t=1,
         kind="release",
-        epsilon=Fraction(number_of(told["epsilon"])),
-        cost=number_of(told["cost"]),
-        plan=plans[told["plan"]],
-        secure=told["secure"] is True,
-        constant=told["constant"] is True,
+        epsilon=Fraction(number_of(document["epsilon"])),
+        cost=number_of(document["cost"]),
+        plan=plans[document["plan"]],
+        secure=document["secure"] is True,
+        constant=document["constant"] is True,
     )
 
 
 def _plan_text(plan: PlanRecord) -> str:
-    told = {
+    document = {
         "description": plan.description,
         "hash": plan.hash,
         "n_states": plan.n_states,
         "states": base64.b64encode(zlib.compress(plan.plan_states, level=1)).decode(),
     }
-    return json.dumps(told, sort_keys=True)
+    return json.dumps(document, sort_keys=True)
 
 
 def _plan_from(text: str) -> PlanRecord:
-    told: dict[str, Any] = json.loads(text)
-    size = (int(told["n_states"]) + 7) // 8
+    document: dict[str, Any] = json.loads(text)
+    size = (int(document["n_states"]) + 7) // 8
     # One byte more than it may have: what is too long is refused, and cannot grow.
-    states = zlib.decompressobj().decompress(base64.b64decode(told["states"]), size + 1)
-    return PlanRecord(told["hash"], states, told["n_states"], told["description"])
+    states = zlib.decompressobj().decompress(base64.b64decode(document["states"]), size + 1)
+    return PlanRecord(document["hash"], states, document["n_states"], document["description"])
 
 
 def _caps_of(text: str) -> tuple[Caps, list[Bounds]]:
     """The caps of an account, and the blocks of local days that the file has of it."""
-    told = _only({"cap_epsilon", "cap_cost", "promise", "blocks"}, text)
-    caps = caps_from(told.get("cap_epsilon"), told.get("cap_cost"), told.get("promise"))
-    return caps, bounds_from(told.get("blocks", []))
+    members = _only({"cap_epsilon", "cap_cost", "promise", "blocks"}, text)
+    caps = caps_from(members.get("cap_epsilon"), members.get("cap_cost"), members.get("promise"))
+    return caps, bounds_from(members.get("blocks", []))
 
 
 def _only(known: Collection[str], text: str) -> dict[str, Any]:
     """A JSON object of known members. Another one is refused: a limit that this version ignores would not be kept."""
-    told: dict[str, Any] = json.loads(text)
-    other = sorted(told.keys() - known)
+    document: dict[str, Any] = json.loads(text)
+    other = sorted(document.keys() - known)
     if other:
         raise InvalidInput("table", f"a history with {other[0]!r}", "members of this version")
-    return told
+    return document
 
 
 class _as_written:

@@ -86,19 +86,19 @@ def read_parquet(path: Path, columns: Sequence[str] | None, rows: int) -> Iterat
     import pyarrow as pa
 
     with open_parquet(path) as file:
-        kept = chosen_columns(list(file.schema_arrow.names), columns)
-        plain = pa.schema([file.schema_arrow.field(name).remove_metadata() for name in kept])
-        given = False
+        chosen = chosen_columns(list(file.schema_arrow.names), columns)
+        plain = pa.schema([file.schema_arrow.field(name).remove_metadata() for name in chosen])
+        yielded = False
         try:
-            for batch in file.iter_batches(rows, columns=kept):
-                given = True
-                part = pa.table([batch.column(name) for name in kept], schema=plain)
+            for batch in file.iter_batches(rows, columns=chosen):
+                yielded = True
+                part = pa.table([batch.column(name) for name in chosen], schema=plain)
                 # Text that is not UTF-8 would only be noticed where it is used.
                 part.validate(full=True)
                 yield without_views(part)
         except (pa.ArrowException, OSError):
             raise InvalidInput(str(path), "a damaged Parquet file", "a whole one") from None
-        if not given:
+        if not yielded:
             yield without_views(plain.empty_table())
 
 
@@ -359,19 +359,19 @@ def to_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
     """An Arrow table of some columns (default all). A pandas column of mixed objects becomes text."""
     import pyarrow as pa
 
-    kept = column_list(table) if columns is None else list(columns)
+    names = column_list(table) if columns is None else list(columns)
     kind = table_kind(table)
     if kind == "pandas":
-        return pa.table({name: _arrow_column(table[name]) for name in kept})
+        return pa.table({name: _arrow_column(table[name]) for name in names})
     if kind == "polars":
-        chosen = table.select(kept)
+        chosen = table.select(names)
         frame = chosen.collect() if hasattr(chosen, "collect") else chosen
         try:
             return without_views(pa.table(frame))
         except pa.ArrowInvalid:
             types = ", ".join(dict.fromkeys(str(kind) for kind in frame.schema.values()))
             raise InvalidInput("table", f"columns of types {types}", "types that Arrow has, such as Int64") from None
-    return without_views(_arrow(table).select(kept))
+    return without_views(_arrow(table).select(names))
 
 
 def is_path(given: Any) -> bool:
@@ -478,8 +478,8 @@ def located(table: Any, *, each: bool = False) -> Any:
                 column = table[name].to_numpy()
                 numbers = np.issubdtype(column.dtype, np.number)
                 if numbers and (np.abs(column - of_points.to_numpy()) > _SAME_DEGREES).any():
-                    came = "a column beside points that are elsewhere"
-                    raise InvalidInput(name, came, "one of both: the columns lat and lon, or the geometry of points")
+                    fault = "a column beside points that are elsewhere"
+                    raise InvalidInput(name, fault, "one of both: the columns lat and lon, or the geometry of points")
         return table
     lat, lon = _coordinates(table, each)
     import pandas as pd

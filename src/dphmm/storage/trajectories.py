@@ -351,8 +351,8 @@ class Reader:
         swapped = _swapped(self._sample, self.roles, self._layout)
         trajectories = self._trajectories(joined)
         if trajectories.blank.all() and not may_be_empty:
-            told = rejected.column("reason").to_pylist()
-            raise nothing_left(self._source, total, told, self._cells, self._times, self._sample, swapped)
+            causes = rejected.column("reason").to_pylist()
+            raise nothing_left(self._source, total, causes, self._cells, self._times, self._sample, swapped)
         units = " and ".join(f"{called} ({rows} rows)" for called, rows in self._times.units.items())
         field = "times" if self.roles.time == OWNER else self._times.field
         taken = [f"{field}: taken as {units}"] if units else []

@@ -75,9 +75,9 @@ def import_trajectories(
     try:
         signature(importer).bind(source, progress=progress, **options)
     except TypeError as wrong:
-        own = [name for name in signature(importer).parameters if name not in ("source", "progress", "options")]
+        names = [name for name in signature(importer).parameters if name not in ("source", "progress", "options")]
         raise InvalidInput(
-            "options", f"{sorted(options)}: {wrong}", f"those of dphmm import {format}: {', '.join(own) or 'none'}"
+            "options", f"{sorted(options)}: {wrong}", f"those of dphmm import {format}: {', '.join(names) or 'none'}"
         ) from None
     return importer(source, progress=progress, **options)
 

@@ -70,10 +70,10 @@ def fixes(dialects: Sequence[Dialect], left_out: Counter[str], names: Sequence[s
         outlier &= ~nowhere
         for words, left in ((NO_PLACE, nowhere), (OUTLIERS, outlier)):
             left_out[words] += int(left.sum())
-        kept = ~nowhere & ~outlier
-        lost = {reason: np.flatnonzero(mark & kept) for reason, mark in marks.items()}
-        kept[np.concatenate(list(lost.values()))] = False
-        origin = np.flatnonzero(kept)
+        keep = ~nowhere & ~outlier
+        lost = {reason: np.flatnonzero(mark & keep) for reason, mark in marks.items()}
+        keep[np.concatenate(list(lost.values()))] = False
+        origin = np.flatnonzero(keep)
         chosen = rows.take(pa.array(origin))
         columns = {"user": chosen.column(user), "lat": chosen.column(lat), "lon": chosen.column(lon)}
         return pa.table({**columns, "t": micros[origin]}), origin, lost

@@ -225,7 +225,7 @@ def lines_by_file(source: PathLike, rejected: pa.Table, layout: Layout) -> list[
     wanted: dict[str, list[tuple[int, str]]] = {}
     for row in rejected.to_pylist():
         wanted.setdefault(row["file"], []).append((row["row"], row["reason"]))
-    found = []
+    places = []
     for member in members(Path(source), layout.files):
         if rows := wanted.pop(as_utf8(member.name), None):
             try:
@@ -233,8 +233,8 @@ def lines_by_file(source: PathLike, rejected: pa.Table, layout: Layout) -> list[
             except InvalidInput:
                 # A file that cannot be unpacked has no lines.
                 lines = [row for row, _ in rows]
-            found += [(member.name, line, reason) for line, (_, reason) in zip(lines, rows, strict=True)]
-    return found
+            places += [(member.name, line, reason) for line, (_, reason) in zip(lines, rows, strict=True)]
+    return places
 
 
 def list_left_out(path: Path, rejected: pa.Table, source: PathLike, layout: Layout | None) -> None:

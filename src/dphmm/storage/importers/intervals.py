@@ -87,9 +87,9 @@ def import_intervals(
     def expanding(names: Sequence[str], given: Layout) -> Expansion:
         return _ends(names, given, chosen, width)
 
-    found = read_files(source, layout, expanding=expanding, progress=progress)
-    rows, notes = in_steps(found.loaded.trajectories, width, gap_label)
-    stepped = found._replace(loaded=found.loaded._replace(trajectories=rows), notes=(*found.notes, *notes))
+    reading = read_files(source, layout, expanding=expanding, progress=progress)
+    rows, notes = in_steps(reading.loaded.trajectories, width, gap_label)
+    stepped = reading._replace(loaded=reading.loaded._replace(trajectories=rows), notes=(*reading.notes, *notes))
     return imported_rows("intervals", stepped, layout, source)
 
 
@@ -108,10 +108,10 @@ def _ends(names: Sequence[str], layout: Layout, chosen: dict[str, str | None], w
     def expand(table: pa.Table) -> tuple[pa.Table, IntArray, dict[str, IntArray]]:
         import pyarrow as pa
 
-        first, last, lost, kept = read_ends(table, *times, longest=(MOST_STEPS + 1) * width - 1)
+        first, last, lost, valid = read_ends(table, *times, longest=(MOST_STEPS + 1) * width - 1)
         people = table.column(user)
-        within = spent.add(people.filter(pa.array(kept)), user, first[kept], last[kept])
-        origin = np.flatnonzero(kept)
+        within = spent.add(people.filter(pa.array(valid)), user, first[valid], last[valid])
+        origin = np.flatnonzero(valid)
         lost["too_many_steps"], origin = origin[~within], origin[within]
         rows = table.select(list(dict.fromkeys((user, label)))).take(pa.array(origin))
         made = {"user": rows.column(user), "start": first[origin], "end": last[origin], "label": rows.column(label)}
@@ -159,9 +159,9 @@ class _Spent:
         begins = np.flatnonzero(np.diff(number[order], prepend=-2))
         before = np.repeat(total[begins] - steps[order][begins], np.diff(begins, append=len(order)))
         of_person = np.where(missing, 0, np.append(self._steps, 0)[number])
-        found = np.empty(len(steps), dtype=np.int64)
-        found[order] = total - before
-        within: BoolArray = of_person + found <= MOST_STEPS_OF_ONE
+        cumulative = np.empty(len(steps), dtype=np.int64)
+        cumulative[order] = total - before
+        within: BoolArray = of_person + cumulative <= MOST_STEPS_OF_ONE
         np.add.at(self._steps, number[~missing], steps[~missing])
         return within
 
@@ -192,16 +192,16 @@ def in_steps(intervals: Trajectories, width: int, gap_label: str | None) -> tupl
     step = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
     order = np.lexsort((row, intervals.time[row], step, intervals.user[row]))
     row, step = row[order], step[order]
-    one = one_of_each(intervals.user[row], step, "last") if len(row) else np.empty(0, np.bool_)
+    latest = one_of_each(intervals.user[row], step, "last") if len(row) else np.empty(0, np.bool_)
     notes = [
         f"{count} {words}"
         for count, words in (
             (int((many == 0).sum()), "interval(s) cover the beginning of no step: a shorter step= shows them"),
-            (int(len(one) - one.sum()), "step(s) with several intervals: the one that began last counts"),
+            (int(len(latest) - latest.sum()), "step(s) with several intervals: the one that began last counts"),
         )
         if count
     ]
-    row, step = row[one], step[one]
+    row, step = row[latest], step[latest]
     user, state = intervals.user[row], intervals.state[row]
     if gap_label is not None:
         user, step, state = _with_gaps(user, step, state, gap_label)

@@ -69,9 +69,9 @@ class Recipe:
             layout = self.layout.changed(**options)
             left_out = Counter[str]()
             expanding = partial(fixes, self.dialects, left_out) if self.dialects else self.expanding
-            found = read_files(source, layout, expanding=expanding, progress=progress)
+            reading = read_files(source, layout, expanding=expanding, progress=progress)
             notes = (f"left out: {rows:,} {words}" for words, rows in left_out.items() if rows)
-            return imported_rows(name, found._replace(notes=(*found.notes, *notes)), layout, source)
+            return imported_rows(name, reading._replace(notes=(*reading.notes, *notes)), layout, source)
 
         read.__name__ = f"import_{name}"
         return read
@@ -104,10 +104,10 @@ def points_of_trips(names: Sequence[str], layout: Layout) -> Expansion:
         lost["missing_points"] = np.flatnonzero(
             ~matches(as_words(trips.column("MISSING_DATA"), "MISSING_DATA"), "^(?i:false)$")
         )
-        kept = np.ones(len(trips), dtype=np.bool_)
-        kept[np.concatenate(list(lost.values()))] = False
+        valid = np.ones(len(trips), dtype=np.bool_)
+        valid[np.concatenate(list(lost.values()))] = False
         # An empty trip has no point.
-        some = kept & np.asarray(pc.greater(pc.fill_null(pc.binary_length(lines), 0), 2)).astype(np.bool_)
+        some = valid & np.asarray(pc.greater(pc.fill_null(pc.binary_length(lines), 0), 2)).astype(np.bool_)
         chosen = np.flatnonzero(some)
         inner = pc.utf8_slice_codeunits(lines.take(pa.array(chosen)), 2, -2)
         points = pc.split_pattern_regex(inner, r"\], ?\[").combine_chunks()

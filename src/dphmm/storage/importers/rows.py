@@ -38,15 +38,15 @@ def import_csv(source: PathLike, *, progress: Progress | None = None, **options:
     nothing says in which order the rows of a user are, and says in which unit Unix times were taken.
     """
     layout = IMPORTED.changed(**options)
-    found = read_files(source, layout, progress=progress)
-    imported = imported_rows("csv", found, layout, source)
-    rows = found.loaded.trajectories
+    reading = read_files(source, layout, progress=progress)
+    imported = imported_rows("csv", reading, layout, source)
+    rows = reading.loaded.trajectories
     if rows.time is not None or layout.no_times or layout.columns.get("order") is not None:
         return imported
-    if found.stepped:
+    if reading.stepped:
         return imported
     warning = (
-        f"no time column found among {listed(found.names)}: rows are taken in file order, and numbers are no times: "
+        f"no time column found among {listed(reading.names)}: rows are taken in file order, and numbers are no times: "
         "models of a time step refuse them; name one with time_column="
     )
     return imported._replace(report=replace(imported.report, warnings=(warning,)))
@@ -67,16 +67,16 @@ def import_geo(
     if is_many(source) or Path(source).suffix.lower() == ".gpx":
         layout = layout.changed(**unless_named(options, GPX_COLUMNS))
         named = "*.gpx; other points from one file" if is_many(source) else "points of tracks, waypoints or routes"
-        found = read_documents(source, layout, gpx_points, named, progress)
-        return imported_rows("geo", found, None, source)
+        reading = read_documents(source, layout, gpx_points, named, progress)
+        return imported_rows("geo", reading, None, source)
     points = read_points(source, crs, [name for name in layout.columns.values() if name is not None])
     table = points.table
     import pyarrow as pa
 
     types = {each.name: pa.timestamp("us") if each.name in points.times else each.type for each in table.schema}
     rows = Rows(str(source), tuple(types), types, lambda columns: iter([table.select(columns)]), [])
-    found = read_source(rows, layout, progress=progress)
-    return imported_rows("geo", found._replace(notes=(*found.notes, *points.notes)), None, source)
+    reading = read_source(rows, layout, progress=progress)
+    return imported_rows("geo", reading._replace(notes=(*reading.notes, *points.notes)), None, source)
 
 
 _GPX = re.compile(r"(?:^|/)[^./][^/]*\.gpx$", re.IGNORECASE)
@@ -133,9 +133,9 @@ def import_geolife(source: PathLike, *, progress: Progress | None = None) -> Imp
     if not trips:
         raise InvalidInput("source", str(source), "Data/USER/Trajectory/*.plt inside")
     notes = (*files_told(empty, "without a row"), *files_told(cut, "whose last line is cut off"))
-    found = reader.finish(notes, several=True)
-    loaded = found.loaded._replace(trajectories=_number_trips(found.loaded.trajectories, trips))
-    return imported_rows("geolife", found._replace(loaded=loaded), _PLT_LAYOUT, source)
+    reading = reader.finish(notes, several=True)
+    loaded = reading.loaded._replace(trajectories=_number_trips(reading.loaded.trajectories, trips))
+    return imported_rows("geolife", reading._replace(loaded=loaded), _PLT_LAYOUT, source)
 
 
 def _number_trips(rows: Trajectories, trips: list[tuple[str, str]]) -> Trajectories:

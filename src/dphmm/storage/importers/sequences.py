@@ -84,19 +84,19 @@ def read_seq(path: Path, named: bool = True) -> Imported:
     items = [line.split() for line in sequences]
     most = len(names) if names is not None else np.iinfo(np.int32).max
     good = [all(_is_category(item, most) for item in sequence) for sequence in items]
-    kept = [number for number, fine in enumerate(good) if fine]
-    if not kept:
+    accepted = [number for number, fine in enumerate(good) if fine]
+    if not accepted:
         raise InvalidInput(str(path), f"0 sequences that can be read of {len(items)}", "numbers of categories")
-    numbers = np.array([int(item) for number in kept for item in items[number]], dtype=np.int64)
-    lengths = [len(items[number]) for number in kept]
-    owner = np.repeat(np.arange(len(kept), dtype=np.int32), lengths)
-    users = tuple(str(number + 1) for number in kept)
+    numbers = np.array([int(item) for number in accepted for item in items[number]], dtype=np.int64)
+    lengths = [len(items[number]) for number in accepted]
+    owner = np.repeat(np.arange(len(accepted), dtype=np.int32), lengths)
+    users = tuple(str(number + 1) for number in accepted)
     rows = Trajectories(users, owner, step=ranks(owner), state=_labels(numbers, names))
     total = sum(map(len, items))
     lost = Counts({"bad_sequence": total - len(rows)})
     rejected = {
         "row": pa.array([number + 1 for number, fine in enumerate(good) if not fine], pa.int64()),
-        "reason": pa.array(["bad_sequence"] * (len(good) - len(kept)), pa.string()),
+        "reason": pa.array(["bad_sequence"] * (len(good) - len(accepted)), pa.string()),
     }
     return Imported(rows, ImportReport("sequences", 1, total, len(rows), len(users), lost), pa.table(rejected))
 
@@ -139,18 +139,18 @@ def read_wide(path: Path, columns: str, user_column: str | None, spelling: str =
     """
     import pyarrow as pa
 
-    found = read_rows(path)
-    names = list(found.names)
+    source = read_rows(path)
+    names = list(source.names)
     chosen = _range(columns, names)
     if user_column is not None and user_column not in names:
         raise InvalidInput("user_column", user_column, "one of " + listed(names))
     wanted = chosen if user_column is None else [user_column, *chosen]
     if len(set(wanted)) != len(wanted):
         raise InvalidInput("user_column", user_column, "a column outside those of the states")
-    table = pa.concat_tables(found.parts(wanted))
+    table = pa.concat_tables(source.parts(wanted))
     if not len(table):
         raise InvalidInput(str(path), "0 rows", "one row per person")
-    at = np.delete(np.arange(1, len(table) + len(found.ragged) + 1), np.array(found.ragged, dtype=np.int64) - 1)
+    at = np.delete(np.arange(1, len(table) + len(source.ragged) + 1), np.array(source.ragged, dtype=np.int64) - 1)
     users, owner = _owners(table, user_column, spelling, at)
     labels = Numbering()
     states = np.stack([labels.add(table.column(name), name)[0] for name in chosen], axis=1)
@@ -167,12 +167,12 @@ def read_wide(path: Path, columns: str, user_column: str | None, spelling: str =
             "missing_user": int(anonymous.sum()) * len(chosen),
             "repeated_user": int(again.sum()) * len(chosen),
             "missing_state": int((states < 0)[named].sum()),
-            "ragged_row": len(found.ragged),
+            "ragged_row": len(source.ragged),
         }
     )
-    read = states.size + len(found.ragged)
+    read = states.size + len(source.ragged)
     report = ImportReport("sequences", 1, read, len(rows), len(np.unique(rows.user)), lost)
-    why = dict.fromkeys(found.ragged, "ragged_row")
+    why = dict.fromkeys(source.ragged, "ragged_row")
     why |= dict.fromkeys(at[anonymous].tolist(), "missing_user") | dict.fromkeys(at[again].tolist(), "repeated_user")
     rejected = sorted(why)
     reasons = pa.array([why[row] for row in rejected], pa.string())

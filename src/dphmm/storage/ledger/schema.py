@@ -179,22 +179,22 @@ def bounds_from(rows: Sequence[Row]) -> list[Bounds]:
 
 def publication_row(published: Published) -> Row:
     """The row of the table of publications; the result begins with its digest."""
-    one = published.publication
+    publication = published.publication
     return (
-        one.name,
+        publication.name,
         0,
         published.version,
-        one.kind,
-        one.unit,
-        one.units,
-        one.relation,
-        int(one.counts),
-        one.loss,
-        number_text(one.epsilon),
-        number_text(one.rho),
-        number_text(one.delta),
+        publication.kind,
+        publication.unit,
+        publication.units,
+        publication.relation,
+        int(publication.counts),
+        publication.loss,
+        number_text(publication.epsilon),
+        number_text(publication.rho),
+        number_text(publication.delta),
         published.time,
-        one.statement,
+        publication.statement,
         digest_of(published.result) + published.result,
     )
 
@@ -476,8 +476,8 @@ def use_feature(connection: sqlite3.Connection, name: str) -> None:
 
 def check_tables(connection: sqlite3.Connection, path: Path) -> None:
     """Raise InvalidInput for what is no ledger, one of another format, and tables made by others."""
-    found = _objects(connection)
-    is_ledger = found.get("meta") == _STATEMENTS["meta"]
+    objects = _objects(connection)
+    is_ledger = objects.get("meta") == _STATEMENTS["meta"]
     facts = dict(connection.execute("SELECT key, value FROM meta")) if is_ledger else {}
     written = str(facts.get("format"))[:20]
     if not written.isdecimal() or int(written) < FORMAT or "features" not in facts:
@@ -496,7 +496,7 @@ def check_tables(connection: sqlite3.Connection, path: Path) -> None:
         expected = "an undamaged ledger (its id, how it compares names): restore its latest copy"
         raise InvalidInput("ledger", str(path), expected)
     # A trigger or an altered table could make the account say less than was released.
-    if found != _STATEMENTS:
+    if objects != _STATEMENTS:
         raise InvalidInput("ledger", str(path), "the tables as dphmm made them; others were added or changed")
 
 
@@ -515,9 +515,9 @@ def _this_version() -> str:
 
 def check_pages(connection: sqlite3.Connection, path: Path) -> None:
     """Read every page. Raises InvalidInput with the first fault that SQLite finds."""
-    found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
-    if found != "ok":
-        first = " ".join(found.split())[:80]
+    verdict = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    if verdict != "ok":
+        first = " ".join(verdict.split())[:80]
         raise InvalidInput("ledger", str(path), f"an undamaged ledger ({first}): restore its latest copy")
 
 
@@ -572,9 +572,9 @@ def _counted(connection: sqlite3.Connection) -> dict[str, Account]:
 
 def _broken_promise(connection: sqlite3.Connection) -> str | None:
     """A subject whose releases, of all its queries, break its promise, or are in no stored block of local days."""
-    for subject, *kept in connection.execute(f"{READING} SELECT * FROM stored_caps").fetchall():
+    for subject, *columns in connection.execute(f"{READING} SELECT * FROM stored_caps").fetchall():
         spent = [(t, number_of(epsilon)) for t, epsilon in connection.execute(f"{READING} {_SPENT}", (subject,))]
-        promise = caps_from(*kept).promise
+        promise = caps_from(*columns).promise
         if promise is not None and promise.local is not None:
             local = promise.local.beside(bounds_from(connection.execute(f"{READING} {BLOCKS}", (subject,)).fetchall()))
             if local.stored_as([t for t, _ in spent]):

@@ -306,8 +306,8 @@ class SqliteLedger:
 
     def prefixes_of(self, subjects: Sequence[str]) -> list[Prefix | None]:
         """The rows without any mark of each of these subjects; see the protocol."""
-        reached, kept = dict(self._rows_of(_REACHED_BY, subjects)), stored_prefixes(self.path, subjects)
-        return [prefix_of(kept.get(subject, ()), reached.get(subject) or 0) for subject in subjects]
+        reached, stored = dict(self._rows_of(_REACHED_BY, subjects)), stored_prefixes(self.path, subjects)
+        return [prefix_of(stored.get(subject, ()), reached.get(subject) or 0) for subject in subjects]
 
     def keep_prefixes(self, prefixes: Mapping[str, Prefix]) -> None:
         """Keep these beside those of the last commit; see the protocol."""

@@ -174,7 +174,7 @@ class SqliteTransaction(BaseTransaction):
         """Write totals and version of every subject that something was stored of; called once, before the commit."""
         self._require_usable()
         changed = [self._subjects[subject] for subject in sorted(self._changed)]
-        rows = [(one.version, *account_row(one.account), one.id) for one in changed]
+        rows = [(subject.version, *account_row(subject.account), subject.id) for subject in changed]
         self._connection.executemany(_PUT_ACCOUNT, rows)
 
     def end(self) -> None:
@@ -205,8 +205,8 @@ class SqliteTransaction(BaseTransaction):
     def _find(self, names: list[str]) -> None:
         """Read all about these subjects, which are not known yet, in one statement."""
         self._subjects |= {name: _Subject() for name in names}
-        found = self._connection.execute(_FIND.format(",".join("?" * len(names))), names)
-        for name, row, version, *account, query, session, options, last, used in found:
+        rows = self._connection.execute(_FIND.format(",".join("?" * len(names))), names)
+        for name, row, version, *account, query, session, options, last, used in rows:
             subject, self._used = self._subjects[name], used
             if type(version) is not int:
                 raise damaged()
@@ -290,8 +290,8 @@ class SqliteTransaction(BaseTransaction):
         return self._subject(subject).caps
 
     def _put_caps(self, subject: str, caps: Caps) -> None:
-        found = self._subject(subject)
-        if found.id is None:
+        record = self._subject(subject)
+        if record.id is None:
             raise InvalidInput("subject", quoted(subject), "one with a session in this ledger")
         promise = None if caps.promise is None else self._document(caps.promise.written())
         capped = caps.epsilon is not None or caps.cost is not None
@@ -299,11 +299,11 @@ class SqliteTransaction(BaseTransaction):
             if used:
                 self._use(feature)
         self._raise_version(subject, 1)
-        row = (number_text(caps.epsilon), number_text(caps.cost), promise, found.id)
+        row = (number_text(caps.epsilon), number_text(caps.cost), promise, record.id)
         self._connection.execute(_PUT_CAPS, row)
-        change = (found.id, found.version, "caps", self._document(caps.written()))
+        change = (record.id, record.version, "caps", self._document(caps.written()))
         self._connection.execute(_ADD_CHANGE, change)
-        found.caps = caps
+        record.caps = caps
 
     def _uses(self, feature: str) -> bool:
         if self._used is None:
@@ -463,8 +463,8 @@ class SqliteTransaction(BaseTransaction):
 
     def _find_plans(self, hashes: list[str]) -> None:
         """Bring stored plans to hand."""
-        found = self._connection.execute(_FIND_PLANS.format(_marks(hashes)), list(map(hash_stored, hashes)))
-        for number, *row in found:
+        rows = self._connection.execute(_FIND_PLANS.format(_marks(hashes)), list(map(hash_stored, hashes)))
+        for number, *row in rows:
             plan = plan_from(tuple(row))
             self._plans[plan.hash] = (number, plan)
 
@@ -478,8 +478,8 @@ class SqliteTransaction(BaseTransaction):
         new = [row for row in dict.fromkeys(rows) if row not in self._terms]
         for first in range(0, len(new), _TERMS_TOGETHER):
             some = new[first : first + _TERMS_TOGETHER]
-            found = self._connection.execute(_FIND_TERMS.format(_marks(some, len(some[0]))), list(chain(*some)))
-            self._terms |= {tuple(row): number for number, *row in found}
+            stored = self._connection.execute(_FIND_TERMS.format(_marks(some, len(some[0]))), list(chain(*some)))
+            self._terms |= {tuple(row): number for number, *row in stored}
         added = [row for row in new if row not in self._terms]
         self._terms |= zip(added, self._added("terms", _ADD_TERMS, added), strict=True)
         return [self._terms[row] for row in rows]
@@ -496,5 +496,5 @@ class SqliteTransaction(BaseTransaction):
 
 def _marks(values: Sequence[object], columns: int = 1) -> str:
     """The placeholders of a statement for these values, or for rows of so many ``columns``."""
-    one = ",".join("?" * columns)
-    return ",".join([f"({one})" if columns > 1 else one] * len(values))
+    row = ",".join("?" * columns)
+    return ",".join([f"({row})" if columns > 1 else row] * len(values))
