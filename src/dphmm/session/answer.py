@@ -36,8 +36,8 @@ def answer(
     z = np.empty((len(states), plans[0].lattice.shape[1] if plans else 1), dtype=np.int64)
     drifted = np.empty(len(states), dtype=np.bool_)
     for number in dict.fromkeys(plan_of.tolist()):
-        own = plan_of == number
-        z[own], drifted[own] = answer_under(plans[number], states[own], bits)
+        rows = plan_of == number
+        z[rows], drifted[rows] = answer_under(plans[number], states[rows], bits)
     return z, drifted
 
 
@@ -52,12 +52,12 @@ def _answer_blocked(
     rank[first_needed] = np.arange(len(first_needed))
     order = np.argsort(rank[plan_of], kind="stable")
     places = blocked.plans[plan_of[order]]
-    for own in np.split(order, 1 + np.flatnonzero(np.diff(places < 0))) if len(order) else ():
-        rows = blocked.plans[plan_of[own]]
+    for stretch in np.split(order, 1 + np.flatnonzero(np.diff(places < 0))) if len(order) else ():
+        rows = blocked.plans[plan_of[stretch]]
         if rows[0] < 0:
-            z[own], drifted[own] = answer(plans, plan_of[own], states[own], bits)
+            z[stretch], drifted[stretch] = answer(plans, plan_of[stretch], states[stretch], bits)
         else:
-            z[own], drifted[own] = answer_in_block(blocked.block, rows, states[own], bits)
+            z[stretch], drifted[stretch] = answer_in_block(blocked.block, rows, states[stretch], bits)
     return z, drifted
 
 

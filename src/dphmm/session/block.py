@@ -207,8 +207,8 @@ class Blocks:
         rows, supports = stacked([prior.row for prior in priors]), stacked([prior.support for prior in priors])
         n, states = rows.shape
         plan, decided = np.zeros((n, states), dtype=np.bool_), np.zeros(n, dtype=np.bool_)
-        given = rows, supports, self._share, plan, decided
-        in_parts(n, states, lambda first, last: constrain_rows(first, last, *given))
+        arrays = rows, supports, self._share, plan, decided
+        in_parts(n, states, lambda first, last: constrain_rows(first, last, *arrays))
         latent, possible = rows, supports
         if priors[0].latent is not priors[0]:
             latent = stacked([prior.latent.row for prior in priors])
@@ -220,7 +220,7 @@ class Blocks:
         from dphmm._kernels.blocks import PlannedRows, plan_rows
 
         n, states = sets.plan.shape
-        found: PlannedRows = PlannedRows(
+        planned: PlannedRows = PlannedRows(
             plan=sets.plan,
             surrogate=np.empty((n, states), dtype=np.int16),
             lowest=np.zeros(n, dtype=np.int64),
@@ -229,13 +229,13 @@ class Blocks:
             vertices=np.empty((n, 2 * MOST_FACETS, 2), dtype=np.int64),
             norm=np.empty((n, 2), dtype=np.int64),
         )
-        given = sets.supports, sets.decided, self.grid, found
-        in_parts(n, states, lambda first, last: plan_rows(first, last, *given))
-        digests = [self._digest(found, row) for row in range(n)]
+        arrays = sets.supports, sets.decided, self.grid, planned
+        in_parts(n, states, lambda first, last: plan_rows(first, last, *arrays))
+        digests = [self._digest(planned, row) for row in range(n)]
         with self._lock:
-            laws, numbers = self._lawful(digests, found)
-        plans = self._plans(sets.supports, found, digests, laws, numbers)
-        return Block(self, sets.priors, sets.possible, sets.supports, found, laws, numbers, plans)
+            laws, numbers = self._lawful(digests, planned)
+        plans = self._plans(sets.supports, planned, digests, laws, numbers)
+        return Block(self, sets.priors, sets.possible, sets.supports, planned, laws, numbers, plans)
 
     def _digest(self, found: PlannedRows, row: int) -> bytes:
         """The SHA-256 of a hull, b"" where there is none."""
@@ -282,8 +282,8 @@ class Blocks:
                 plans.append(None)
                 continue
             law = self._law(which, *offset)
-            own = slice(row * size, (row + 1) * size)
-            bits = _Packed(support_bits[own], plan_bits[own], n)
+            part = slice(row * size, (row + 1) * size)
+            bits = _Packed(support_bits[part], plan_bits[part], n)
             inputs = self.planner.inputs(bits.support, bits.plan_set, found.surrogate[row].data)
             plans.append(BlockPlan(self.planner, inputs, digest.hex(), law, law.loss_of_norm(*norm), bits))
         return plans
@@ -385,12 +385,12 @@ class Block(NamedTuple):
         # Rows of one slot have one matrix, and are moved together.
         slots = model.slots_of(t - 1)
         order = np.argsort(slots, kind="stable")
-        own = rows[order], *beliefs, np.ascontiguousarray(z[order]), self.found, self.numbers, self.laws
+        arrays = rows[order], *beliefs, np.ascontiguousarray(z[order]), self.found, self.numbers, self.laws
         public = blocks.family, falls, blocks.grid
 
         def move(begin: int, end: int, matrix: Predecessors) -> None:
-            given = *own, *public, matrix, out
-            in_parts(end - begin, n, lambda first, last: move_rows(begin + first, begin + last, *given))
+            arguments = *arrays, *public, matrix, out
+            in_parts(end - begin, n, lambda first, last: move_rows(begin + first, begin + last, *arguments))
 
         for a, b in pairwise([*np.flatnonzero(np.diff(slots[order], prepend=-1)).tolist(), m]):
             move(a, b, model.predecessors_at(t.item(order[a])))

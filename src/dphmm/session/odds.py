@@ -124,8 +124,8 @@ class EventWatch:
         believed: MarkovModel | None = None,
     ) -> None:
         if len(event.states) != setting.space.n_states:
-            came = f"{len(event.states)} states"
-            raise InvalidInput("event", came, f"{setting.space.n_states}, the states of the model")
+            fault = f"{len(event.states)} states"
+            raise InvalidInput("event", fault, f"{setting.space.n_states}, the states of the model")
         self._event = event
         self._smoother = Smoother(setting, subjects, believed)
         self._priors: dict[tuple[int, int, int], Odds] = {}

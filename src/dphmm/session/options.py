@@ -120,12 +120,12 @@ class Options:
     def read(cls, written: Mapping[str, str], labels: bool = False) -> Options:
         """The options that a ledger recorded. Raises InvalidInput for others than `written` makes."""
         try:
-            told = {name: written[name] for name in ("constraint", "mechanism", "protection", "start")}
+            choices = {name: written[name] for name in ("constraint", "mechanism", "protection", "start")}
             epsilon = written_fraction(written["epsilon"])
         except (KeyError, TypeError, ValueError, ZeroDivisionError):
             expected = "those of a ledger or a statement as dphmm wrote it"
             raise InvalidInput("options", "some missing, or not as they are written", expected) from None
-        return cls.checked(epsilon, labels=labels, **told)
+        return cls.checked(epsilon, labels=labels, **choices)
 
 
 def _mechanism(given: str | MadeTable) -> str:
@@ -247,9 +247,9 @@ class StepChoice:
     @property
     def told(self) -> dict[str, str]:
         """The choices as plans record them; those of joins are "given"."""
-        found = {} if self.epsilon is None else {"epsilon": str(self.epsilon)}
-        found |= {} if self.policy is None else {"policy": self.policy.digest}
-        return found | ({"joins": "given"} if self.joined else {})
+        choices = {} if self.epsilon is None else {"epsilon": str(self.epsilon)}
+        choices |= {} if self.policy is None else {"policy": self.policy.digest}
+        return choices | ({"joins": "given"} if self.joined else {})
 
     @property
     def joined(self) -> bool:
@@ -280,11 +280,11 @@ class StepChoice:
 
 def checked_varies(varies: Any) -> tuple[str, ...]:
     """The names of choices that vary, in order. Raises InvalidInput for others than `CHOICES`."""
-    given = (varies,) if isinstance(varies, str) else tuple(varies)
-    for name in given:
+    names = (varies,) if isinstance(varies, str) else tuple(varies)
+    for name in names:
         if name not in CHOICES:
             raise InvalidInput("varies", str(name), f"of {', '.join(CHOICES)}")
-    return tuple(sorted(set(given)))
+    return tuple(sorted(set(names)))
 
 
 def recorded_choice(
@@ -299,8 +299,8 @@ def recorded_choice(
         return None
     may = {*varies, *("joins" for name in varies if name in ("partners", "protection"))}
     if not may.issuperset(chosen):
-        came = f"a step with its own {next(name for name in chosen if name not in may)} at plan {record.hash[:12]}"
-        raise InvalidInput("ledger", came, "a history whose header says that it varies")
+        fault = f"a step with its own {next(name for name in chosen if name not in may)} at plan {record.hash[:12]}"
+        raise InvalidInput("ledger", fault, "a history whose header says that it varies")
     digest = chosen.get("policy")
     if digest is not None and digest not in policies:
         expected = "all policies that steps of this history were released under: policies=[...]"

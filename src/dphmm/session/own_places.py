@@ -67,11 +67,11 @@ def own_jumps(model: MarkovModel, people: Sequence[tuple[Observed, OwnPlaces]]) 
     laws = [places.base for _, places in people]
     jumps = [jump_beside(model, places.rate, places.base) for _, places in people]
     for _ in range(ROUNDS):
-        jumping = [one._replace(jump=jump) for (one, _), jump in zip(people, jumps, strict=True)]
-        for k, found in enumerate(smooth(model, jumping, np.empty((model.n_states, 0)), entered=True)):
+        jumping = [observed._replace(jump=jump) for (observed, _), jump in zip(people, jumps, strict=True)]
+        for k, posterior in enumerate(smooth(model, jumping, np.empty((model.n_states, 0)), entered=True)):
             places = people[k][1]
-            own = model.summed(found.entered * _share_of_own(model, places.rate, laws[k]))
-            law = (own + places.weight * places.base) / (own.sum() + places.weight)
+            entered = model.summed(posterior.entered * _share_of_own(model, places.rate, laws[k]))
+            law = (entered + places.weight * places.base) / (entered.sum() + places.weight)
             # A state that nothing tells of keeps a probability that floats hold.
             law = np.maximum(law, 1e-12)
             laws[k] = law / law.sum()
@@ -91,19 +91,19 @@ def chosen_places(people: Iterable[Person], base: FloatArray) -> OwnPlaces | Non
     places by more than one standard error over people, and then the likeliest one.
     """
     choices = [OwnPlaces(rate, weight, base) for rate in RATES for weight in WEIGHTS]
-    told = []
-    for one in people:
-        whole = one.observed
-        rest = whole._replace(left_out=_left_out(one))
-        jumps = [None, *own_jumps(one.model, [(rest, places) for places in choices])]
+    differences = []
+    for person in people:
+        whole = person.observed
+        rest = whole._replace(left_out=_left_out(person))
+        jumps = [None, *own_jumps(person.model, [(rest, places) for places in choices])]
         both = [each._replace(jump=jump) for each in (whole, rest) for jump in jumps]
-        logs = [said.log_likelihood for said in smooth(one.model, both, np.empty((one.model.n_states, 0)))]
+        logs = [said.log_likelihood for said in smooth(person.model, both, np.empty((person.model.n_states, 0)))]
         # How likely the answers left out are, given the others.
-        given = np.subtract(logs[: len(jumps)], logs[len(jumps) :])
-        told.append(given[1:] - given[0])
-    if len(told) < 2:
+        held_out = np.subtract(logs[: len(jumps)], logs[len(jumps) :])
+        differences.append(held_out[1:] - held_out[0])
+    if len(differences) < 2:
         return None
-    gains = np.array(told)
+    gains = np.array(differences)
     best = int(np.argmax(gains.sum(axis=0)))
     error = float(np.std(gains[:, best], ddof=1) * np.sqrt(len(gains)))
     return choices[best] if gains[:, best].sum() > error else None
@@ -114,16 +114,16 @@ def jump_beside(model: MarkovModel, rate: float, law: FloatArray) -> Jump:
     law = _of_latent(model, law)
     if model.jump is None:
         return Jump(rate, fixed(law.copy()))
-    kept = (1.0 - rate) * model.jump.rate
-    return Jump(kept + rate, fixed((kept * model.jump.into + rate * law) / (kept + rate)))
+    model_rate = (1.0 - rate) * model.jump.rate
+    return Jump(model_rate + rate, fixed((model_rate * model.jump.into + rate * law) / (model_rate + rate)))
 
 
 def _share_of_own(model: MarkovModel, rate: float, law: FloatArray) -> FloatArray:
     """The share (N,) of the jumps into each state that are into own places, if the public model has a jump too."""
     if model.jump is None:
         return np.ones(model.n_states)
-    own = rate * _of_latent(model, law)
-    return np.asarray(own / (own + (1.0 - rate) * model.jump.share))
+    personal = rate * _of_latent(model, law)
+    return np.asarray(personal / (personal + (1.0 - rate) * model.jump.share))
 
 
 def _of_latent(model: MarkovModel, law: FloatArray) -> FloatArray:
@@ -137,6 +137,6 @@ def _number(name: str) -> int:
 
 def _left_out(one: Person) -> BoolArray:
     """The answers (T,) of a person that are left out of learning: one in five, from a place that the name decides."""
-    found, asked = np.zeros(len(one.asked), dtype=np.bool_), np.flatnonzero(one.asked)
-    found[asked[_number(one.name) % LEFT_OUT :: LEFT_OUT]] = True
-    return found
+    mask, asked = np.zeros(len(one.asked), dtype=np.bool_), np.flatnonzero(one.asked)
+    mask[asked[_number(one.name) % LEFT_OUT :: LEFT_OUT]] = True
+    return mask

@@ -88,9 +88,9 @@ class Plan:
         """The plan states (N,), those among them that are answered as others too."""
         if not len(self.merged):
             return self.constraint.plan
-        found = self.constraint.plan.copy()
-        found[self.merged[:, 0]] = True
-        return found
+        plan = self.constraint.plan.copy()
+        plan[self.merged[:, 0]] = True
+        return plan
 
     @cached_property
     def lowest_state(self) -> int:
@@ -110,10 +110,10 @@ class Plan:
 
         Proof: docs/proofs/degree.md.
         """
-        found = np.zeros(len(self.image), dtype=np.int64)
+        degrees = np.zeros(len(self.image), dtype=np.int64)
         support = np.flatnonzero(self.constraint.support)
-        found[support] = self.mechanism.degrees(self.image, support, support)
-        return found
+        degrees[support] = self.mechanism.degrees(self.image, support, support)
+        return degrees
 
     @cached_property
     def hash(self) -> str:
@@ -232,8 +232,8 @@ def chosen_of(record: PlanRecord) -> Mapping[str, str]:
 
 def damaged(record: PlanRecord) -> InvalidInput:
     """The error for a record that dphmm did not write."""
-    came = f"a damaged description of plan {record.hash[:12]}"
-    return InvalidInput("ledger", came, "a ledger as dphmm wrote it")
+    fault = f"a damaged description of plan {record.hash[:12]}"
+    return InvalidInput("ledger", fault, "a ledger as dphmm wrote it")
 
 
 @lru_cache(maxsize=2**10)

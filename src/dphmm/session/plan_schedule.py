@@ -87,8 +87,8 @@ class PlanSchedule:
 
     def plan(self, number: int) -> Plan:
         """The plan of a number, which is made when it is first asked for. Raises as the planner does."""
-        found = self._plans.get(number)
-        return self._made(number) if found is None else found
+        plan = self._plans.get(number)
+        return self._made(number) if plan is None else plan
 
     def _made(self, number: int) -> Plan:
         support = self.support_of(number)

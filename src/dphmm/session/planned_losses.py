@@ -58,8 +58,8 @@ def leakage_of(model: MarkovModel, start: str, steps: Sequence[Any], policy: Pol
     """The policy leakage of steps under a model whose initial distribution is of before, or at, step 1."""
     edges = np.asarray(policy.edges())
     if len(edges) * len(steps) > _MOST_NUMBERS:
-        came = f"{len(edges)} edges over {len(steps)} steps"
-        raise InvalidInput("policy", came, f"fewer: {_MOST_NUMBERS} numbers at most")
+        fault = f"{len(edges)} edges over {len(steps)} steps"
+        raise InvalidInput("policy", fault, f"fewer: {_MOST_NUMBERS} numbers at most")
     from dphmm.accounting.edge_leakage import policy_leakage
 
     return policy_leakage(model.starting(start), steps, edges)
@@ -68,13 +68,13 @@ def leakage_of(model: MarkovModel, start: str, steps: Sequence[Any], policy: Pol
 def planned_losses(setting: Setting, steps: int) -> dict[str, Any]:
     """The losses of a release at every one of these steps: sum of epsilons, sum of costs, and policy leakage."""
     plans = coming_plans(setting, checked_steps(steps))
-    found = leakage_of(setting.model, setting.options.start, plans, setting.policy)
+    leakage = leakage_of(setting.model, setting.options.start, plans, setting.policy)
     return {
         "steps": steps,
         "epsilon_sum": shown(sum((plan.promised for plan in plans), Fraction(0))),
         "cost_sum": float(sum(plan.cost for plan in plans)),
-        "policy_leakage": bounded(found.worst),
-        "policy_leakage_of_first_and_last": [bounded(_worst(found.total[t])) for t in (0, -1)],
+        "policy_leakage": bounded(leakage.worst),
+        "policy_leakage_of_first_and_last": [bounded(_worst(leakage.total[t])) for t in (0, -1)],
         "meaning": f"{MEANING} ({PROOF})",
     }
 

@@ -116,11 +116,11 @@ class Planner:
                 joins, split = made.joins, MERGE if len(made.merged) else JOIN
                 choice = replace(choice, joins=joins, split=split)
             return self._kept((*key[:3], _joined(joins, split)), support, plan_set, partners, choice, split)
-        found = self._kept(key, support, plan_set, partners, choice, None)
-        if split is not None and (split == MERGE) != bool(len(found.merged)):
+        plan = self._kept(key, support, plan_set, partners, choice, None)
+        if split is not None and (split == MERGE) != bool(len(plan.merged)):
             # Which of two plans errs less is decided in floats: what was decided elsewhere is taken from there.
-            found = self._kept((*key[:3], split.encode()), support, plan_set, partners, choice, split)
-        return found
+            plan = self._kept((*key[:3], split.encode()), support, plan_set, partners, choice, split)
+        return plan
 
     @property
     def made(self) -> list[Plan]:
@@ -137,15 +137,15 @@ class Planner:
         choice: StepChoice | None,
         split: str | None,
     ) -> Plan:
-        found = self._plans.get(key)
-        if found is None:
-            found = self._make(support, plan_set, partners, key, choice, split)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._make(support, plan_set, partners, key, choice, split)
         with self._lock:
-            self._plans[key] = found
+            self._plans[key] = plan
             self._plans.move_to_end(key)
             while len(self._plans) > self._most_plans:
                 self._plans.popitem(last=False)
-        return found
+        return plan
 
     def _make(
         self,

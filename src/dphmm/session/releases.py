@@ -184,8 +184,8 @@ class Releases(Sequence[Released]):
             return self
         return replace(
             self,
-            users=[user for user, kept in zip(self.users, rows.tolist(), strict=True) if kept],
-            **{name: own[rows] for name in _COLUMNS if (own := getattr(self, name)) is not None},
+            users=[user for user, keep in zip(self.users, rows.tolist(), strict=True) if keep],
+            **{name: column[rows] for name in _COLUMNS if (column := getattr(self, name)) is not None},
         )
 
     @property

@@ -165,9 +165,9 @@ def check_joint(header: SessionHeader, other: SessionHeader) -> None:
     """Refuse a query beside another one of the same subject when the two together would promise less."""
     beside = f"because the subject has the query {other.query!r} too"
     for name in _SHARED:
-        own, kept = header.options.get(name), other.options.get(name)
-        if own != kept:
-            raise InvalidInput(name, option_words(name, own), f"{option_words(name, kept)}, {beside}")
+        option, stored = header.options.get(name), other.options.get(name)
+        if option != stored:
+            raise InvalidInput(name, option_words(name, option), f"{option_words(name, stored)}, {beside}")
     rules = [options.get("answer") for options in (header.options, other.options)]
     if None not in rules and rules[0] != rules[1]:
         # Both would be about one step, and about two states.
@@ -417,11 +417,11 @@ class Engine:
             subjects[rows.owner.item(place)].fold_again_before(rows.t.item(place))
         answered: list[AnsweredRows] = []
         refused: DphmmError | None = None
-        for row, own, true in self._rounds(rows, states):
+        for row, round_rows, true in self._rounds(rows, states):
             try:
-                answered.append(self._round(transaction, subjects, row, own, true))
+                answered.append(self._round(transaction, subjects, row, round_rows, true))
             except DphmmError as error:
-                if not any((one.fresh & (one.plan >= 0)).any() for one in answered):
+                if not any((answers.fresh & (answers.plan >= 0)).any() for answers in answered):
                     raise
                 # No rollback: whoever tried again would draw answers until none leads here, and so select among them.
                 refused = error
@@ -431,8 +431,10 @@ class Engine:
     def skip(self, transaction: Transaction, subject: SubjectState, steps: int) -> Stored:
         """Store that the coming steps of a subject are skipped."""
         past = self._look(transaction, [subject])
-        one = np.ones(1, dtype=np.int64)
-        layout = StepRequests(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_), NO_NUMBERS)
+        ones = np.ones(1, dtype=np.int64)
+        layout = StepRequests(
+            0 * ones, (subject.last + 1) * ones, steps * ones, 0 * ones, ones.astype(np.bool_), NO_NUMBERS
+        )
         rows, states = StepRows(NO_NUMBERS, NO_NUMBERS, _NONE), NO_NUMBERS
         answered = self._round(transaction, [subject], NO_NUMBERS, rows, states, layout)
         return Stored([subject], past, [answered], self._version(transaction, [subject]))
@@ -455,18 +457,18 @@ class Engine:
                 subjects[0].ahead = True
                 return np.array([subjects[0].last], dtype=np.int64)
         looked = transaction.look([subject.name for subject in subjects], self.setting.query)
-        for subject, found in zip(subjects, looked, strict=True):
-            if found.header is None or not subject.opened:
+        for subject, history in zip(subjects, looked, strict=True):
+            if history.header is None or not subject.opened:
                 header = self.setting.header(subject.name, subject.origin)
-                if found.header is not None:
-                    header = as_kept(header, found.header.options)
-                for other in found.others:
+                if history.header is not None:
+                    header = as_kept(header, history.header.options)
+                for other in history.others:
                     check_joint(header, other)
                 transaction.open_session(header)
                 if self.caps != UNLIMITED:
                     transaction.bind(subject.name, caps_of(self.caps, self.setting, subject.origin))
                 subject.opened = True
-            subject.joint, subject.last = bool(found.others), found.last
+            subject.joint, subject.last = bool(history.others), history.last
             if subject.ahead:
                 # Another session may have stored as many steps as were rolled back: none of its belief is kept.
                 subject.fold_again_before(0)
@@ -517,28 +519,28 @@ class Engine:
         else:
             admitted = transaction.admit_many(_requests(self.setting, subjects, layout, planned, secure), self.caps)
             wanted = admitted.wanted
-            own = planned.plan_of[wanted], states[layout.row[wanted]]
-            z, drifted = answer(planned.plans, *own, self.bits, planned.blocked)
+            inputs = planned.plan_of[wanted], states[layout.row[wanted]]
+            z, drifted = answer(planned.plans, *inputs, self.bits, planned.blocked)
             z = transaction.add_many(admitted, z).z
             z = z if len(wanted) else np.zeros((len(z), dimension), dtype=np.int64)
             for number, t, steps in zip(layout.owner.tolist(), layout.t.tolist(), layout.steps.tolist(), strict=True):
                 subjects[number].last = t + steps - 1
         beliefs.keep(transaction, subjects, layout, planned, past)
         beliefs.condition(subjects, layout, planned, z)
-        told, plan_of, answers_of = layout.told, planned.plan_of, row
-        if not len(told) == len(layout.t) == len(row):
-            answers_of, z, plan_of = row[layout.row[told]], z[told], plan_of[told]
+        served, plan_of, answers_of = layout.told, planned.plan_of, row
+        if not len(served) == len(layout.t) == len(row):
+            answers_of, z, plan_of = row[layout.row[served]], z[served], plan_of[served]
         fresh = AnsweredRows(
             row=answers_of,
             z=z.reshape(-1, dimension),
             plans=planned.plans,
             plan=plan_of,
-            secure=alike(secure, len(told)),
-            fresh=alike(True, len(told)),
-            skipped=sum(layout.steps.tolist()) - len(told),
+            secure=alike(secure, len(served)),
+            fresh=alike(True, len(served)),
+            skipped=sum(layout.steps.tolist()) - len(served),
             drifted=drifted.tolist().count(True),
         )
-        if len(told) == len(row):
+        if len(served) == len(row):
             return fresh
         stored = beliefs.stored(subjects, rows, np.flatnonzero(rows.t <= past[rows.owner]))
         if not stored.entries:
@@ -574,8 +576,8 @@ class Engine:
             subject.last = transaction.add(transaction.admit(skip, self.caps), None).through
             return np.zeros((1, self.setting.space.dimension), dtype=np.int64), _NONE
         admitted = transaction.admit(_release_of(planned.plans[0], secure, subject.name, query, t, moment), self.caps)
-        own = states if len(states) == 1 else states.take(layout.row)
-        z, drifted = answer(planned.plans, planned.plan_of, own, self.bits)
+        state = states if len(states) == 1 else states.take(layout.row)
+        z, drifted = answer(planned.plans, planned.plan_of, state, self.bits)
         drawn = tuple(z[0].tolist())
         entry = transaction.add(admitted, drawn)
         subject.last = t

@@ -62,8 +62,8 @@ class Scheduled:
             # Without a sort: from some step on nearly every model reaches all its states, and all rows have one plan.
             return PlannedRequests([self.schedule.plan(asked.item(0))], -layout.skips.astype(np.int64))
         plan_of = np.full(len(numbers), -1, dtype=np.int64)
-        found, plan_of[~layout.skips] = np.unique(asked, return_inverse=True)
-        return PlannedRequests([self.schedule.plan(number) for number in found.tolist()], plan_of)
+        distinct, plan_of[~layout.skips] = np.unique(asked, return_inverse=True)
+        return PlannedRequests([self.schedule.plan(number) for number in distinct.tolist()], plan_of)
 
     def keep(
         self,

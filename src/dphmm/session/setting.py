@@ -171,9 +171,9 @@ class Setting:
                 raise InvalidInput(field, initial, "the name of a state")
             initial = number
         model = self.model.beginning(initial, field)
-        own = hashlib.sha256(model.initial.astype("<f8").tobytes()).hexdigest()
+        digest = hashlib.sha256(model.initial.astype("<f8").tobytes()).hexdigest()
         before = self.model.digest if self.began is None else self.began[0]
-        other = replace(self, model=model, began=(before, own), weights=self._weighed)
+        other = replace(self, model=model, began=(before, digest), weights=self._weighed)
         other.__dict__["planner"] = self.planner
         return other
 
@@ -263,8 +263,8 @@ class Setting:
 
         Raises InvalidInput naming the field, also for a choice that the setting does not let vary.
         """
-        given = {"epsilon": epsilon, "partners": partners, "policy": policy, "protection": protection}
-        for name, value in given.items():
+        choices = {"epsilon": epsilon, "partners": partners, "policy": policy, "protection": protection}
+        for name, value in choices.items():
             if value is not None and name not in self.varies:
                 expected = f'nothing, or a session that was made with varies=("{name}",)'
                 raise InvalidInput(name, "a choice for one step", expected)
@@ -305,8 +305,8 @@ class Setting:
         """
         if self.options.protection != AUTO and (choice is None or not choice.joined):
             return [choice]
-        own = StepChoice() if choice is None else choice
-        return [choice, replace(own, split=JOIN), replace(own, split=MERGE)]
+        base = StepChoice() if choice is None else choice
+        return [choice, replace(base, split=JOIN), replace(base, split=MERGE)]
 
     def first_plan(self) -> Plan:
         """The plan of step 1, which is everybody's; with slots and δ-sets, an example's."""
@@ -340,12 +340,12 @@ def check_header(own: SessionHeader, kept: SessionHeader) -> None:
     that it is not continued under both rules.
     """
     stored = {"answer": "last", **kept.options} if "answer" in own.options else kept.options
-    given = as_kept(own, stored).options
-    for name in {**given, **dict.fromkeys(sorted(set(stored) & {"initial", "schedule", "varies"}))}:
-        value = given.get(name)
+    options = as_kept(own, stored).options
+    for name in {**options, **dict.fromkeys(sorted(set(stored) & {"initial", "schedule", "varies"}))}:
+        value = options.get(name)
         if stored.get(name) != value:
-            came, before = option_words(name, value), option_words(name, stored.get(name))
-            raise InvalidInput(name, came, f"the {name} of the history, {before}")
+            asked, before = option_words(name, value), option_words(name, stored.get(name))
+            raise InvalidInput(name, asked, f"the {name} of the history, {before}")
 
 
 def as_kept(own: SessionHeader, stored: Mapping[str, str]) -> SessionHeader:
@@ -393,22 +393,22 @@ def option_words(name: str, value: str | None) -> str:
 def check_same_states(model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> None:
     """Model, policy and space must be what they are called, and speak of the same number of states."""
     kinds = (("model", model, MarkovModel), ("policy", policy, PolicyGraph), ("space", space, StateSpace))
-    for name, given, kind in kinds:
-        if not isinstance(given, kind):
-            raise InvalidInput(name, type(given).__name__, f"a {kind.__name__}")
+    for name, argument, kind in kinds:
+        if not isinstance(argument, kind):
+            raise InvalidInput(name, type(argument).__name__, f"a {kind.__name__}")
     if not model.n_secrets == policy.n_states == space.n_states:
         states = f"{model.n_secrets} {'states' if model.secrets is None else 'secrets'}"
-        came = f"{states} in the model, {policy.n_states} in the policy, {space.n_states} in the space"
-        raise InvalidInput("space", came, "the same number in all three")
+        fault = f"{states} in the model, {policy.n_states} in the policy, {space.n_states} in the space"
+        raise InvalidInput("space", fault, "the same number in all three")
     maps = isinstance(space, MapSpace) and isinstance(model.space, MapSpace)
     if maps and model.space is not None and model.space.unmerged.digest != space.unmerged.digest:
         raise InvalidInput("space", "another map than the model's", "the model's own: model.space")
     # Another query has other answers, but the same states in the same order.
-    own, others = space.given_names, model.space.given_names if model.space is not None else None
-    if own is not None and others is not None and own != others:
-        state = next(i for i, (a, b) in enumerate(zip(own, others, strict=True)) if a != b)
+    names, others = space.given_names, model.space.given_names if model.space is not None else None
+    if names is not None and others is not None and names != others:
+        state = next(i for i, (a, b) in enumerate(zip(names, others, strict=True)) if a != b)
         expected = f"{others[state]!r}, as the model calls it: the same states in the same order"
-        raise InvalidInput("space", f"state {state} called {own[state]!r}", expected)
+        raise InvalidInput("space", f"state {state} called {names[state]!r}", expected)
 
 
 #: {number of a step in tables, or of its time bin since 1970: what is chosen for it, by name}.
@@ -446,30 +446,30 @@ class Subjects:
     @property
     def policies(self) -> list[PolicyGraph]:
         """The policies that a step may have, the setting's first."""
-        found = [one.policy for one in self._different if one is not None and one.policy is not None]
-        return list({policy.digest: policy for policy in (self.setting.policy, *found)}.values())
+        policies = [choice.policy for choice in self._different if choice is not None and choice.policy is not None]
+        return list({policy.digest: policy for policy in (self.setting.policy, *policies)}.values())
 
     @property
     def epsilons(self) -> tuple[Fraction, Fraction]:
         """The smallest and the largest epsilon that a step may have."""
-        found = [self._epsilon_of(one) for one in self._different or (None,)]
-        return min(found), max(found)
+        epsilons = [self._epsilon_of(choice) for choice in self._different or (None,)]
+        return min(epsilons), max(epsilons)
 
     def grouped(self) -> list[tuple[StepChoice, list[int]]]:
         """Each choice that is not the setting's own with the numbers of its steps, in order of the first."""
         steps: dict[str, list[int]] = {}
         for step in sorted(self.chosen):
-            one = self.chosen[step]
-            if one is not None:
-                steps.setdefault(one.key, []).append(step)
-        choices = {one.key: one for one in self._different if one is not None}
-        return [(choices[key], found) for key, found in steps.items()]
+            choice = self.chosen[step]
+            if choice is not None:
+                steps.setdefault(choice.key, []).append(step)
+        choices = {other.key: other for other in self._different if other is not None}
+        return [(choices[key], numbers) for key, numbers in steps.items()]
 
     @property
     def initials_digest(self) -> str:
         """SHA-256 (hex) of who begins where, as JSON: [[subject, SHA-256 of the probabilities], ...] by name."""
-        told = [(subject, self.of(subject).began) for subject in sorted(self.initials)]
-        pairs = [(subject, began[1]) for subject, began in told if began is not None]
+        beginnings = [(subject, self.of(subject).began) for subject in sorted(self.initials)]
+        pairs = [(subject, began[1]) for subject, began in beginnings if began is not None]
         return hashlib.sha256(json.dumps(pairs, separators=(",", ":")).encode()).hexdigest()
 
     def may_have(self, epsilon: float | None = None, number: int | None = None) -> Sequence[StepChoice | None]:
@@ -482,26 +482,26 @@ class Subjects:
             return (self.chosen.get(number),)
         if not epsilon:
             return self._different or (None,)
-        found = [one for one in self._different if float(self._epsilon_of(one)) == epsilon]
-        return found or (None,)
+        fitting = [choice for choice in self._different if float(self._epsilon_of(choice)) == epsilon]
+        return fitting or (None,)
 
     def epsilon_at(self, step: int) -> Fraction:
         """The epsilon of a release, by the number of its step in tables."""
         return self._epsilon_of(self.chosen.get(step))
 
     def _epsilon_of(self, choice: StepChoice | None) -> Fraction:
-        own = self.setting.options.epsilon
-        return own if choice is None or choice.epsilon is None else choice.epsilon
+        epsilon = self.setting.options.epsilon
+        return epsilon if choice is None or choice.epsilon is None else choice.epsilon
 
 
 def _numbers_of(space: StateSpace, partners: Partners) -> IntArray:
     if not isinstance(partners, Mapping):
         raise InvalidInput("partners", type(partners).__name__, "a dictionary {state: partner}")
     pairs = [(_state(space, state), _state(space, partner)) for state, partner in partners.items()]
-    found = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
-    if len(set(found[:, 0].tolist())) < len(found):
+    numbers = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+    if len(set(numbers[:, 0].tolist())) < len(numbers):
         raise InvalidInput("partners", "a state twice", "one partner for a state")
-    return found
+    return numbers
 
 
 def _state(space: StateSpace, state: Any) -> int:
@@ -517,8 +517,8 @@ def _checked(setting: Setting, step: int, each: Mapping[str, Any]) -> StepChoice
     try:
         return setting.choice(**each)
     except InvalidInput as error:
-        came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
-        raise InvalidInput(f"step_choices, step {step}, {error.field}", came, expected) from None
+        text, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
+        raise InvalidInput(f"step_choices, step {step}, {error.field}", text, expected) from None
 
 
 def names_chosen(step_choices: StepChoices) -> list[str]:
@@ -541,8 +541,8 @@ def checked_steps(given: StepChoices) -> dict[int, dict[str, Any]]:
 
 def _different(chosen: Any) -> list[StepChoice | None]:
     """The setting's own, and each other choice once; nothing where there is no other."""
-    found: dict[Any, StepChoice | None] = {}
-    for one in chosen:
-        if one is not None:
-            found.setdefault(one.key, one)
-    return [None, *found.values()] if found else []
+    by_key: dict[Any, StepChoice | None] = {}
+    for choice in chosen:
+        if choice is not None:
+            by_key.setdefault(choice.key, choice)
+    return [None, *by_key.values()] if by_key else []

@@ -121,7 +121,7 @@ class Smoother:
     def planned(self, support: BoolArray, published: AnswerHistory, n: int, partners: IntArray) -> Plan | None:
         """The plan of the n-th row beside partners (p, 2) that other queries fixed; None where no plan has its hash."""
         may = published.may_have(n, self._chosen)
-        for choice in (one for each in may for one in self.setting.may_be(each)):
+        for choice in (variant for each in may for variant in self.setting.may_be(each)):
             try:
                 plan = self.setting.under(choice).planner.plan(support, support, partners, choice)
             except DphmmError:
@@ -151,15 +151,15 @@ class Smoother:
 
         ``steps``: the same answers as `steps` has them.
         """
-        position, found = self.setting.first(published.origin), list[float]()
+        position, spreads = self.setting.first(published.origin), list[float]()
         for at, t in enumerate(published.t.tolist()):
             position = _skipped_to(position, t, self.model)
-            found.append(spread(position.prior, self.setting.space))
+            spreads.append(spread(position.prior, self.setting.space))
             known = position.prior
             if published.plans[at]:
                 known = position.condition(steps.made_again.at(at), published.z[at])
             position = position.predict(self.model, known)
-        return np.array(found)
+        return np.array(spreads)
 
     def made_again(self, published: AnswerHistory) -> SharedPlans | OwnPlans:
         """The plans of one subject's answers, compared with the published hashes; raises as `smooth` does."""
@@ -170,12 +170,12 @@ class Smoother:
         assert self._schedule is not None
         numbers = self._schedule.numbers(published.t)
         hashes = {number: self._schedule.plan(number).hash for number in np.unique(numbers).tolist()}
-        for place, (t, came) in enumerate(zip(published.t.tolist(), published.plans, strict=True)):
+        for place, (t, plan_hash) in enumerate(zip(published.t.tolist(), published.plans, strict=True)):
             number = int(numbers[place])
-            if came not in ("", hashes[number]):
-                numbers[place] = self._otherwise(number, came)
+            if plan_hash not in ("", hashes[number]):
+                numbers[place] = self._otherwise(number, plan_hash)
                 if numbers[place] < 0:
-                    raise another_plan(published.at(t), came, hashes[number])
+                    raise another_plan(published.at(t), plan_hash, hashes[number])
         return SharedPlans(self._schedule, numbers)
 
     def _otherwise(self, number: int, came: str) -> int:
@@ -212,7 +212,7 @@ class Smoother:
     def _drawn_under(self, position: Position, published: AnswerHistory, n: int) -> tuple[Plan, StepChoice | None]:
         """The plan of the n-th row, which has the row's hash, and what was chosen for its step."""
         may, made = published.may_have(n, self._chosen), ""
-        for choice in (one for each in may for one in self.setting.may_be(each)):
+        for choice in (variant for each in may for variant in self.setting.may_be(each)):
             try:
                 plan = self.setting.plan(position, NO_PARTNERS, choice)
             except DphmmError:
@@ -262,15 +262,15 @@ def _smoothed(
     _share_rows([steps for _, steps in people if isinstance(steps, Steps)])
     model, observed = smoother.reading.model, [observed_of(steps) for _, steps in people]
     if places is not None:
-        jumps = own_jumps(model, [(one, places) for one in observed])
-        observed = [one._replace(jump=jump) for one, jump in zip(observed, jumps, strict=True)]
+        jumps = own_jumps(model, [(person, places) for person in observed])
+        observed = [person._replace(jump=jump) for person, jump in zip(observed, jumps, strict=True)]
     posteriors = smooth(model, observed, smoother.setting.space.own_answers, marginals=marginals)
-    for (t, steps), one, said in zip(people, observed, posteriors, strict=True):
-        way = likeliest_path(one.chain(model), one.prior, steps, t=one.t) if path else None
+    for (t, steps), person, said in zip(people, observed, posteriors, strict=True):
+        way = likeliest_path(person.chain(model), person.prior, steps, t=person.t) if path else None
         if way is not None and model.secrets is not None:
             way = model.secrets[way]
-        found = SmoothedSteps(said.mean, said.state, said.probability, way, said.marginals if marginals else None)
-        yield found if isinstance(steps, Steps) else found.at(np.searchsorted(steps.t, t))
+        smoothed = SmoothedSteps(said.mean, said.state, said.probability, way, said.marginals if marginals else None)
+        yield smoothed if isinstance(steps, Steps) else smoothed.at(np.searchsorted(steps.t, t))
 
 
 def observed_of(steps: Steps | JointSteps) -> Observed:
@@ -380,22 +380,22 @@ def _rows_of(parts: Sequence[tuple[Steps, int, int]]) -> list[Rows]:
     asked = np.flatnonzero(np.concatenate([steps.asked[a:b] for steps, a, b in parts]))
     which, values, logged, count = np.full(len(z), -1), [], [], 0
     order = asked[np.argsort(numbers[asked], kind="stable")]
-    for own in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
-        if len(own):
-            plan = parts[owner[own[0]]][0].made_again.at(int(place[own[0]]))
-            rows = likelihood_rows(plan, z[own], parts[0][0].reading.everywhere)
-            never = own[np.isneginf(rows.values.max(axis=1))[rows.which]]
+    for group in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+        if len(group):
+            plan = parts[owner[group[0]]][0].made_again.at(int(place[group[0]]))
+            rows = likelihood_rows(plan, z[group], parts[0][0].reading.everywhere)
+            never = group[np.isneginf(rows.values.max(axis=1))[rows.which]]
             if len(never):
                 published = parts[owner[never[0]]][0].published
                 raise _impossible(published.at(int(published.t[place[never[0]]])))
-            which[own] = count + rows.which
+            which[group] = count + rows.which
             values.append(rows.values)
             logged.append(rows.logged)
             count += len(rows.values)
     prior = parts[0][0].prior
     table = np.concatenate(values or [np.empty((0, prior.n_states))]), np.concatenate(logged or [np.zeros(0, np.bool_)])
     table = prior.lifted(table[0]), table[1]
-    return [Rows(*table, own) for own in np.split(which, np.cumsum(sizes)[:-1])]
+    return [Rows(*table, part) for part in np.split(which, np.cumsum(sizes)[:-1])]
 
 
 def likelihood_rows(plan: Plan, answers: IntArray, everywhere: bool = False) -> Rows:
@@ -490,7 +490,7 @@ class JointSteps:
             for n, t in enumerate(published.t.tolist()):
                 if published.plans[n]:
                     rows[t].append((smoother, published, n))
-        self._answers = [self._drawn(self._schedule.support(t), found) for t, found in rows.items()]
+        self._answers = [self._drawn(self._schedule.support(t), waiting) for t, waiting in rows.items()]
         self.asked = np.array([len(answers) > 0 for answers in self._answers], dtype=np.bool_)
 
     def rows(self, first: int, last: int) -> Rows:
@@ -498,37 +498,37 @@ class JointSteps:
         values = np.zeros((last - first, self.prior.n_states))
         for place, answers in enumerate(self._answers[first:last]):
             for plan, published, row in answers:
-                own = likelihood_rows(plan, published.z[row : row + 1], self.reading.everywhere)
-                if np.isneginf(own.values.max()):
+                likelihood = likelihood_rows(plan, published.z[row : row + 1], self.reading.everywhere)
+                if np.isneginf(likelihood.values.max()):
                     raise _impossible(published.at(int(published.t[row])))
-                values[place] += own.logs[0]
+                values[place] += likelihood.logs[0]
         return Rows(self.prior.lifted(values), np.ones(len(values), dtype=np.bool_), np.arange(len(values)))
 
     @property
     def plans(self) -> list[tuple[int, Plan]]:
         """The plan of every answer, with its step."""
-        found = zip(self.t.tolist(), self._answers, strict=True)
-        return [(t, plan) for t, answers in found for plan, _, _ in answers]
+        pairs = zip(self.t.tolist(), self._answers, strict=True)
+        return [(t, plan) for t, answers in pairs for plan, _, _ in answers]
 
     def _drawn(
         self, support: BoolArray, waiting: list[tuple[Smoother, AnswerHistory, int]]
     ) -> list[tuple[Plan, AnswerHistory, int]]:
         """The plans of one step's answers: each was made beside the partners that those before it had fixed."""
-        found: list[tuple[Plan, AnswerHistory, int]] = []
+        drawn: list[tuple[Plan, AnswerHistory, int]] = []
         while waiting:
             partners = NO_PARTNERS
-            if found:
-                partners = np.unique(np.vstack([plan.partners for plan, _, _ in found]), axis=0)
+            if drawn:
+                partners = np.unique(np.vstack([plan.partners for plan, _, _ in drawn]), axis=0)
             for place, (smoother, published, n) in enumerate(waiting):
                 plan = smoother.planned(support, published, n, partners)
                 if plan is not None:
-                    found.append((plan, published, n))
+                    drawn.append((plan, published, n))
                     del waiting[place]
                     break
             else:
                 _, published, n = waiting[0]
                 raise another_plan(published.at(int(published.t[n])), published.plans[n], "")
-        return found
+        return drawn
 
 
 def joint_belief(

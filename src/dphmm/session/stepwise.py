@@ -103,14 +103,14 @@ class Stepwise:
     def constrain(self, predicted: list[Pending]) -> tuple[list[Pending], DeltaSets | None]:
         """Fill the plan sets of requests that are asked; the δ-sets of several are found together."""
         rule = self._setting.options.constraint
-        together, row_of = self._together([one.position.prior for one in predicted if one.asked and not one.alone])
-        for one in predicted:
-            if together is not None and not one.alone:
-                one.row = row_of.get(id(one.position.prior), -1)
-            if together is not None and one.row >= 0 and together.decided[one.row]:
-                one.plan_set = together.plan[one.row]
-            elif one.asked:
-                one.plan_set = one.position.constrain(rule)
+        together, row_of = self._together([step.position.prior for step in predicted if step.asked and not step.alone])
+        for step in predicted:
+            if together is not None and not step.alone:
+                step.row = row_of.get(id(step.position.prior), -1)
+            if together is not None and step.row >= 0 and together.decided[step.row]:
+                step.plan_set = together.plan[step.row]
+            elif step.asked:
+                step.plan_set = step.position.constrain(rule)
         return predicted, together
 
     def plan(
@@ -127,28 +127,28 @@ class Stepwise:
         plans: list[Plan] = []
         rows: list[int] = []
         plan_of, beliefs = [-1] * len(layout.t), [-1] * len(pending)
-        for at, one in enumerate(pending):
-            plan_set, row = one.plan_set, one.row
+        for at, step in enumerate(pending):
+            plan_set, row = step.plan_set, step.row
             if plan_set is None:
                 continue
             plan: Plan | None = None if block is None or row < 0 else block.plans[row]
             if plan is None:
                 # A plan is kept: of a copy, so as not to keep the plan sets of the whole block.
                 plan_set, row = plan_set if row < 0 else plan_set.copy(), -1
-                partners, planner = NO_PARTNERS, self._setting.under(one.choice).planner
-                if one.subject.joint:
-                    where = one.subject.name, one.position.t
-                    partners = partners_at(transaction, *where, self._setting, one.choice)
-                plan = planner.plan(one.position.prior.support, plan_set, partners, one.choice)
+                partners, planner = NO_PARTNERS, self._setting.under(step.choice).planner
+                if step.subject.joint:
+                    where = step.subject.name, step.position.t
+                    partners = partners_at(transaction, *where, self._setting, step.choice)
+                plan = planner.plan(step.position.prior.support, plan_set, partners, step.choice)
             number = numbers.setdefault(plan.hash, len(plans))
             if number == len(plans):
                 plans.append(plan)
                 rows.append(row)
-            plan_of[one.request], beliefs[at] = number, row
+            plan_of[step.request], beliefs[at] = number, row
         blocked = None
         if block is not None:
             blocked = Blocked(block, np.array(rows, dtype=np.int64), np.array(beliefs, dtype=np.int64))
-        return PlannedRequests(plans, np.array(plan_of, dtype=np.int64), [one.position for one in pending], blocked)
+        return PlannedRequests(plans, np.array(plan_of, dtype=np.int64), [step.position for step in pending], blocked)
 
     def _together(self, priors: Sequence[Belief]) -> tuple[DeltaSets | None, dict[int, int]]:
         """The plan sets of priors, where there are several that floats hold, and the row of each by its id."""
@@ -188,24 +188,24 @@ class Stepwise:
             position = self.position(subject, subject.last - steps)
             subject.posterior = position.predict_through(model, position.t + steps - 1).prior
             subject.position = position.skip(model, steps)
-        told = layout.told
-        owner, plan_of = layout.owner[told].tolist(), planned.plan_of[told].tolist()
-        left: Iterable[int] = range(len(told))
+        served = layout.told
+        owner, plan_of = layout.owner[served].tolist(), planned.plan_of[served].tolist()
+        left: Iterable[int] = range(len(served))
         if planned.blocked is not None:
             row = planned.blocked.beliefs
             together, left = np.flatnonzero(row >= 0), np.flatnonzero(row < 0).tolist()
-            own = [planned.before[place] for place in together.tolist()]
-            moved = self._moved(planned.blocked.block, row[together], z[told[together]], own)
-            for place, found in zip(together.tolist(), moved, strict=True):
-                if found is None:
+            positions = [planned.before[place] for place in together.tolist()]
+            moved = self._moved(planned.blocked.block, row[together], z[served[together]], positions)
+            for place, after in zip(together.tolist(), moved, strict=True):
+                if after is None:
                     left.append(place)
                 else:
                     subject = subjects[owner[place]]
-                    subject.posterior, subject.position = found
+                    subject.posterior, subject.position = after
         for place in left:
             subject, before, number = subjects[owner[place]], planned.before[place], plan_of[place]
             subject.posterior = (
-                before.condition(planned.plans[number], z[told.item(place)]) if number >= 0 else before.prior
+                before.condition(planned.plans[number], z[served.item(place)]) if number >= 0 else before.prior
             )
             subject.position = before.predict(model, subject.posterior)
 
@@ -213,17 +213,17 @@ class Stepwise:
         self, block: Block, rows: IntArray, z: IntArray, before: Sequence[Position]
     ) -> list[tuple[Belief, Position] | None]:
         """The beliefs of rows (m,) given answers (m, 2), and their subjects' next positions; None where floats fail."""
-        model, found = self._setting.model, list[tuple[Belief, Position] | None]()
+        model, positions = self._setting.model, list[tuple[Belief, Position] | None]()
         moved = block.move(rows, z, model, np.array([place.t + 1 + place.ahead for place in before], np.int64))
         for at, place in enumerate(before):
             posterior, prior = (belief and place.prior.of_latent(belief) for belief in moved.beliefs(at))
             if posterior is None:
-                found.append(None)
+                positions.append(None)
             elif prior is None:
-                found.append((posterior, place.predict(model, posterior)))
+                positions.append((posterior, place.predict(model, posterior)))
             else:
-                found.append((posterior, Position(place.t + 1, prior, place.ahead)))
-        return found
+                positions.append((posterior, Position(place.t + 1, prior, place.ahead)))
+        return positions
 
     def stored(self, subjects: Sequence[SubjectState], rows: StepRows, old: IntArray) -> StoredRows:
         """The stored plans and entries of rows ``old`` (k,); each moves its subject past its step."""
@@ -277,16 +277,16 @@ class Stepwise:
 
     def _walked(self, coming: Sequence[tuple[SubjectState, Entry]]) -> list[Walked]:
         """The next stored step of each of some subjects."""
-        found: dict[int, Walked] = {}
+        walked: dict[int, Walked] = {}
         before = [subject.position for subject, _ in coming if subject.position is not None]
         entries = [entry for _, entry in coming]
         together, row_of = self._together(
             [place.prior for place, entry in zip(before, entries, strict=True) if entry.z is not None]
         )
         if together is not None:
-            found = self._walked_together(together.blocks.plan(together), row_of, before, entries)
+            walked = self._walked_together(together.blocks.plan(together), row_of, before, entries)
         return [
-            found.get(number) or next(walk(self._setting, place, [entry], self._ledger.plan))
+            walked.get(number) or next(walk(self._setting, place, [entry], self._ledger.plan))
             for number, (place, entry) in enumerate(zip(before, entries, strict=True))
         ]
 
@@ -297,40 +297,40 @@ class Stepwise:
 
         Their records are not read, so a damaged one is not found here.
         """
-        own: list[tuple[int, int, Plan]] = []
+        recorded: list[tuple[int, int, Plan]] = []
         z: list[tuple[int, ...]] = []
         for number, (place, entry) in enumerate(zip(before, entries, strict=True)):
             row = row_of.get(id(place.prior), -1)
             made = None if row < 0 else block.plans[row]
             if made is not None and entry.z is not None and made.hash == entry.plan_hash:
-                own.append((number, row, made))
+                recorded.append((number, row, made))
                 z.append(of_space(entry.z, self._setting.space.dimension))
-        if not own:
+        if not recorded:
             return {}
-        rows, places = np.array([row for _, row, _ in own]), [before[number] for number, _, _ in own]
+        rows, places = np.array([row for _, row, _ in recorded]), [before[number] for number, _, _ in recorded]
         moved = self._moved(block, rows, np.array(z, dtype=np.int64), places)
-        found: dict[int, Walked] = {}
-        for (number, _, plan), one in zip(own, moved, strict=True):
-            if one is not None:
-                found[number] = Walked(entries[number], plan, *one)
-        return found
+        walked: dict[int, Walked] = {}
+        for (number, _, plan), after in zip(recorded, moved, strict=True):
+            if after is not None:
+                walked[number] = Walked(entries[number], plan, *after)
+        return walked
 
     def _snapshot(self, subject: SubjectState, last: int) -> Position | None:
         """The position after the subject's snapshot, if the snapshot is of a step before ``last``."""
         # None is kept of an earlier step: whoever begins asks the ledger for nothing.
-        found = self._ledger.snapshot(subject.name, self._setting.query) if last > _SNAPSHOT_EVERY else None
-        if found is None or found[0] >= last:
+        snapshot = self._ledger.snapshot(subject.name, self._setting.query) if last > _SNAPSHOT_EVERY else None
+        if snapshot is None or snapshot[0] >= last:
             return None
-        prior = belief_of(found[1], self._whose(subject, found[0]), self._setting.model.n_states)
+        prior = belief_of(snapshot[1], self._whose(subject, snapshot[0]), self._setting.model.n_states)
         first = self._setting.first(subject.origin)
-        return None if prior is None else Position(found[0] + 1, first.prior.of_latent(prior), first.ahead)
+        return None if prior is None else Position(snapshot[0] + 1, first.prior.of_latent(prior), first.ahead)
 
     def _whose(self, subject: SubjectState, t: int) -> bytes:
         """Sixteen bytes that a snapshot after step ``t`` begins with: under another session or step it is none."""
         if self._options is None or self._options[0] != subject.origin:
             self._options = subject.origin, self._setting.header(subject.name, subject.origin).options_text
-        told = [_SNAPSHOT_VERSION, subject.name, self._setting.query, self._options[1], t]
-        return hashlib.sha256(json.dumps(told).encode()).digest()[:_WHOSE]
+        facts = [_SNAPSHOT_VERSION, subject.name, self._setting.query, self._options[1], t]
+        return hashlib.sha256(json.dumps(facts).encode()).digest()[:_WHOSE]
 
 
 def snapshot_of(belief: Belief, whose: bytes) -> bytes:
