@@ -103,9 +103,9 @@ def test_rows_are_the_planner_s_plans_and_laws_its_samplers(seed):
         assert plan.record == made.record
         assert (plan.hash, plan.cost, plan.mechanism_name) == (made.hash, made.cost, made.mechanism_name)
         assert (plan.promised, plan.constant, plan.inputs) == (made.promised, made.constant, made.inputs)
-        assert np.array_equal(block.found.plan[row], made.constraint.plan)
-        assert np.array_equal(block.found.surrogate[row], made.constraint.surrogate)
-        assert block.found.lowest[row] == made.lowest_state
+        assert np.array_equal(block.planned.plan[row], made.constraint.plan)
+        assert np.array_equal(block.planned.surrogate[row], made.constraint.surrogate)
+        assert block.planned.lowest[row] == made.lowest_state
         check_law(block, row, made.mechanism)
 
 

@@ -57,7 +57,7 @@ def flatten(sequences: Iterable[Any], n_states: int, field: str = "sequences") -
     """
     if isinstance(sequences, (str, bytes)) or not isinstance(sequences, Iterable):
         raise InvalidInput(field, type(sequences).__name__, "a list of integer sequences")
-    arrays = [_one(given, f"{field}[{k}]") for k, given in enumerate(sequences)]
+    arrays = [_one(sequence, f"{field}[{k}]") for k, sequence in enumerate(sequences)]
     if not arrays:
         raise InvalidInput(field, "no sequence", "at least one")
     lengths = np.array([len(array) for array in arrays], dtype=np.int64)
@@ -67,8 +67,8 @@ def flatten(sequences: Iterable[Any], n_states: int, field: str = "sequences") -
         position = int(np.argmax((states < 0) | (states >= n_states)))
         k = int(np.searchsorted(starts, position, side="right")) - 1
         where = f"{field}[{k}][{position - int(starts[k])}]"
-        came = "a negative number" if states[position] < 0 else f"a number above {n_states - 1}"
-        raise InvalidInput(where, came, f"a state from 0 to {n_states - 1}")
+        fault = "a negative number" if states[position] < 0 else f"a number above {n_states - 1}"
+        raise InvalidInput(where, fault, f"a state from 0 to {n_states - 1}")
     return FlatSequences(states, starts)
 
 
@@ -152,9 +152,9 @@ def smoothing_pairs(chosen: Any, n: int, space: Any) -> Any:
             raise InvalidInput("smoothing_support", chosen, '"neighbours", a mask (n, n) or None')
         return _of_size(lattice_neighbours(space), n)
     mask = _of_size(sparse.csr_array(chosen), n)
-    kept: BoolArray = mask.data != 0
-    rows = np.repeat(np.arange(n), np.diff(mask.indptr))[kept]
-    pairs = sparse.csr_array((np.ones(len(rows)), (rows, mask.indices[kept])), shape=(n, n))
+    nonzero: BoolArray = mask.data != 0
+    rows = np.repeat(np.arange(n), np.diff(mask.indptr))[nonzero]
+    pairs = sparse.csr_array((np.ones(len(rows)), (rows, mask.indices[nonzero])), shape=(n, n))
     pairs.sum_duplicates()
     pairs.data[:] = 1.0
     return pairs
@@ -171,8 +171,8 @@ def lattice_neighbours(space: Any) -> Any:
     from scipy.spatial import KDTree
 
     if space is None or not space.unmerged.is_lattice:
-        came = "no space" if space is None else "answers that are not on a lattice"
-        raise InvalidInput("smoothing_support", f"neighbours of {came}", "a grid, or a mask (n, n)")
+        fault = "no space" if space is None else "answers that are not on a lattice"
+        raise InvalidInput("smoothing_support", f"neighbours of {fault}", "a grid, or a mask (n, n)")
     # Lattice points are integers, so any radius between 1 and 2 asks the same question without rounding.
     pairs = KDTree(space.unmerged.lattice).query_pairs(1.5, p=np.inf, output_type="ndarray")
     itself = np.arange(space.n_states)
@@ -254,19 +254,19 @@ def estimate(
     whole(n_states, "n_states", 2)
     flat = flatten(sequences, n_states)
     observed = count_transitions(flat, n_states)
-    kept = observed.copy()
-    kept.data[kept.data < whole(min_count, "min_count", 1)] = 0.0
-    kept = canonical(kept)
+    frequent = observed.copy()
+    frequent.data[frequent.data < whole(min_count, "min_count", 1)] = 0.0
+    frequent = canonical(frequent)
     if observed.nnz == 0 and amount == 0:
         expected = "a transition to learn from: rows of neighbouring steps, which a longer step, or gap, has more of"
         raise InvalidInput("sequences", "no two states that follow each other", expected)
-    if kept.nnz == 0 and amount == 0:
+    if frequent.nnz == 0 and amount == 0:
         raise InvalidInput(
             "sequences", f"{observed.nnz} pairs seen, none {min_count} times", "a transition to learn from"
         )
-    smoothed = kept if amount == 0 else kept + amount * smoothing_pairs(smoothing_support, n_states, space)
+    smoothed = frequent if amount == 0 else frequent + amount * smoothing_pairs(smoothing_support, n_states, space)
     complete, n_self_loops = _with_self_loops(smoothed)
-    report = _report(flat, observed, kept, complete, n_self_loops)
+    report = _report(flat, observed, frequent, complete, n_self_loops)
     provenance = {
         "method": "maximum likelihood",
         "private": False,
@@ -284,7 +284,7 @@ def estimate(
     if slots is not None:
         left = slots.of_steps(steps_of(first_steps, flat.starts, len(flat.states), slots), checked_step(step))[:-1]
         keys = move_keys(flat, n_states, left * n_states)
-        kappa = chosen_kappa(keys, _of_moves(flat, owners), n_states, canonical(sparse.csr_array(complete - kept)))
+        kappa = chosen_kappa(keys, _of_moves(flat, owners), n_states, canonical(sparse.csr_array(complete - frequent)))
         transition = shrunk(counted(keys, slots.n * n_states, n_states), transition, kappa)
         provenance |= described(slots, kappa)
     initial_law = _initial(flat, n_states, initial)

@@ -54,8 +54,8 @@ class Belief:
         logs = np.array(log_probability, dtype=np.float64)
         possible = np.array(support)
         if possible.dtype != np.bool_ or possible.ndim != 1 or logs.shape != possible.shape:
-            came = f"{possible.dtype} {possible.shape} for logs {logs.shape}"
-            raise InvalidInput("support", came, "booleans, one per state")
+            fault = f"{possible.dtype} {possible.shape} for logs {logs.shape}"
+            raise InvalidInput("support", fault, "booleans, one per state")
         if not possible.any():
             raise InvalidInput("support", "no state", "at least one possible state")
         if not ((np.isfinite(logs) == possible) & ((logs == -np.inf) | possible)).all():
@@ -316,9 +316,9 @@ class Rows(NamedTuple):
     def relative(self) -> FloatArray:
         """All rows (V, N) in floats, the largest of each 1."""
         largest = self.values.max(axis=1, keepdims=True)
-        found = self.values / np.where(self.logged[:, None], 1.0, largest)
-        found[self.logged] = np.exp(self.values[self.logged] - largest[self.logged])
-        return found
+        scaled = self.values / np.where(self.logged[:, None], 1.0, largest)
+        scaled[self.logged] = np.exp(self.values[self.logged] - largest[self.logged])
+        return scaled
 
 
 class Observations(Protocol):
@@ -370,9 +370,9 @@ class _EveryStep:
     def rows(self, first: int, last: int) -> Rows:
         """The rows of the steps first..last."""
         a, b = np.searchsorted(self.at, (first, last)).tolist()
-        values, logged, own = self._observations.rows(a, b)
+        values, logged, row_of = self._observations.rows(a, b)
         which = np.full(last - first, -1)
-        which[self.at[a:b] - first] = own
+        which[self.at[a:b] - first] = row_of
         return Rows(values, logged, which)
 
 

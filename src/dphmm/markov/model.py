@@ -276,13 +276,13 @@ def _weights(share: Any) -> FloatArray:
 
 
 def _stuck(reach: Fraction, cell: float) -> InvalidInput:
-    came = f"{float(reach):.6g} metres in a step, less than the {cell:.6g} metres to the next cell: nobody would move"
-    return InvalidInput("max_speed", came, "a higher speed, a longer step or smaller cells")
+    fault = f"{float(reach):.6g} metres in a step, less than the {cell:.6g} metres to the next cell: nobody would move"
+    return InvalidInput("max_speed", fault, "a higher speed, a longer step or smaller cells")
 
 
 def _too_many(states: int, moves: int) -> InvalidInput:
-    came = f"{states} cells with {moves} others within reach of each, {states * moves:,} moves"
-    return InvalidInput("max_speed", came, f"at most {MOST_MOVES:,}: larger cells, a lower speed, or a shorter step")
+    fault = f"{states} cells with {moves} others within reach of each, {states * moves:,} moves"
+    return InvalidInput("max_speed", fault, f"at most {MOST_MOVES:,}: larger cells, a lower speed, or a shorter step")
 
 
 class MarkovModel:
@@ -343,8 +343,8 @@ class MarkovModel:
             raise InvalidInput("step", "none", "seconds between two steps: slots go by the clock")
         #: How far numbers of steps are ahead of times, where these are counted from an origin.
         self._ahead: int | None = None
-        self._rescaled = (sum(one.n_rescaled for one in checked), max(one.worst for one in checked))
-        self._rows = _sharing_moves([one.matrix for one in checked], may_differ=self.jump is not None)
+        self._rescaled = (sum(slot.n_rescaled for slot in checked), max(slot.worst for slot in checked))
+        self._rows = _sharing_moves([slot.matrix for slot in checked], may_differ=self.jump is not None)
         self.initial.setflags(write=False)
 
     @cached_property
@@ -454,8 +454,8 @@ class MarkovModel:
 
             if weight is not None:
                 raise InvalidInput("weight", weight, "none with epsilon: how much is believed follows from the noise")
-            given = [] if sequences is None else sequences
-            return cls(**learn(given, base, epsilon, max_length, **options)[0]._asdict())
+            paths = [] if sequences is None else sequences
+            return cls(**learn(paths, base, epsilon, max_length, **options)[0]._asdict())
         if max_length is not None or options:
             raise InvalidInput(min([*options, "max_length"]), "a choice of a private fit", "epsilon beside it")
         from dphmm.markov.second_order import second_order
@@ -498,8 +498,8 @@ class MarkovModel:
         Raises InvalidInput for a model with a jump, whose moves are not these alone: see `without_jump`.
         """
         if self.jump is not None:
-            came = f"a jump of {self.jump.rate:g}: every move is possible, and no sparse matrix holds them all"
-            raise InvalidInput("model", came, "a model without one: its without_jump(), or one made with --jump 0")
+            fault = f"a jump of {self.jump.rate:g}: every move is possible, and no sparse matrix holds them all"
+            raise InvalidInput("model", fault, "a model without one: its without_jump(), or one made with --jump 0")
         return self.matrix
 
     @property
@@ -574,17 +574,17 @@ class MarkovModel:
         >>> MarkovModel([0.5, 0.5], [[1, 0], [0, 1]]).beginning(1).initial.tolist()
         [0.0, 1.0]
         """
-        given = initial
-        if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-            if not 0 <= given < self.n_secrets:
-                raise InvalidInput(field, int(given), f"a state, 0 to {self.n_secrets - 1}, or probabilities")
-            given = self._at(int(given))
+        law = initial
+        if isinstance(law, (int, np.integer)) and not isinstance(law, bool):
+            if not 0 <= law < self.n_secrets:
+                raise InvalidInput(field, int(law), f"a state, 0 to {self.n_secrets - 1}, or probabilities")
+            law = self._at(int(law))
         # What follows from the matrix alone is shared.
         _ = self._predecessors
         other = copy.copy(self)
         for name in ("support_at_start", "digest", "notes"):
             vars(other).pop(name, None)
-        other.initial = distribution(given, self.n_states, field)
+        other.initial = distribution(law, self.n_states, field)
         other.initial.setflags(write=False)
         return other
 
@@ -685,8 +685,8 @@ class MarkovModel:
             yield t, steps
             return
         for first in range(t, t + steps, _RUN):
-            own = self.slots_of(np.arange(first, min(first + _RUN, t + steps)) - 1)
-            cuts = [0, *(np.flatnonzero(np.diff(own)) + 1).tolist(), len(own)]
+            slots = self.slots_of(np.arange(first, min(first + _RUN, t + steps)) - 1)
+            cuts = [0, *(np.flatnonzero(np.diff(slots)) + 1).tolist(), len(slots)]
             yield from ((first + a, b - a) for a, b in pairwise(cuts))
 
     def _slot(self, t: int) -> int:
@@ -772,7 +772,7 @@ class MarkovModel:
 
     @cached_property
     def _predecessors(self) -> list[Predecessors]:
-        found, share = list[Predecessors](), NO_SHARE
+        predecessors, share = list[Predecessors](), NO_SHARE
         for matrix in self.matrices:
             columns = matrix.tocsc()
             data = columns.data
@@ -780,8 +780,8 @@ class MarkovModel:
                 data, share = self.jump.stays * data, self.jump.share
             for array in (columns.indptr, columns.indices, data):
                 array.setflags(write=False)
-            found.append(Predecessors(_unsigned(columns.indptr), _unsigned(columns.indices), data, share))
-        return found
+            predecessors.append(Predecessors(_unsigned(columns.indptr), _unsigned(columns.indices), data, share))
+        return predecessors
 
 
 class _Rows(NamedTuple):
@@ -802,7 +802,7 @@ def _matrices(given: Any, slots: Slots | None) -> list[Stochastic]:
     if len(several) != slots.n:
         raise InvalidInput("transition", f"{len(several)} matrices", f"a list of {slots.n}, one for each slot")
     checked = [stochastic_matrix(each) for each in several]
-    sizes = {one.matrix.shape[0] for one in checked}
+    sizes = {slot.matrix.shape[0] for slot in checked}
     if len(sizes) > 1:
         raise InvalidInput("transition", f"matrices of {min(sizes)} and {max(sizes)} states", "the same states in all")
     return checked
@@ -819,9 +819,9 @@ def _sharing_moves(matrices: list[Any], may_differ: bool) -> list[_Rows]:
         same = np.array_equal(matrix.indptr, first.indptr) and np.array_equal(matrix.indices, first.indices)
         if not same and not may_differ:
             i, j = (int(places[0]) for places in ((matrix != 0) != (first != 0)).nonzero())
-            came = f"a move from {i} to {j} in it or in transition[0] alone"
+            fault = f"a move from {i} to {j} in it or in transition[0] alone"
             expected = "the same moves in every slot, a rare one with a chance of 1e-12; or a jump"
-            raise InvalidInput(f"transition[{slot}]", came, expected)
+            raise InvalidInput(f"transition[{slot}]", fault, expected)
         indptr, indices = (first.indptr, first.indices) if same else (matrix.indptr, matrix.indices)
         rows.append(_Rows(fixed(indptr), fixed(indices), fixed(matrix.data)))
     return rows
@@ -847,17 +847,17 @@ def _secrets(given: Any, n_states: int) -> IntArray | None:
         return None
     secrets = np.asarray(given)
     if secrets.shape != (n_states,) or secrets.dtype.kind not in "iu":
-        came = f"an array of shape {secrets.shape} and type {secrets.dtype}"
-        raise InvalidInput("secrets", came, f"({n_states},) whole numbers, one per state")
+        fault = f"an array of shape {secrets.shape} and type {secrets.dtype}"
+        raise InvalidInput("secrets", fault, f"({n_states},) whole numbers, one per state")
     if int(secrets.min()) < 0:
         raise InvalidInput("secrets", int(secrets.min()), "numbers from 0")
     different = np.unique(secrets)
     if len(different) <= int(different[-1]):
         missing = int(np.setdiff1d(np.arange(len(different) + 1), different)[0])
         raise InvalidInput("secrets", f"none of {missing}", "each number from 0 to the largest at least once")
-    own = secrets.astype(np.int64)
-    own.setflags(write=False)
-    return None if np.array_equal(own, np.arange(n_states)) else own
+    numbers = secrets.astype(np.int64)
+    numbers.setflags(write=False)
+    return None if np.array_equal(numbers, np.arange(n_states)) else numbers
 
 
 def _check_time(t: int) -> None:
@@ -884,14 +884,14 @@ def remarks(
     transition: Any, start: BoolArray, rescaled: tuple[int, float], provenance: dict[str, Any]
 ) -> tuple[str, ...]:
     """One sentence per fact, from public data."""
-    found = [
+    sentences = [
         _rescaled(*rescaled),
         _absorbing(transition),
         _closed(transition),
         _unreachable(transition, start),
         _not_private(provenance),
     ]
-    return tuple(sentence for sentence in found if sentence)
+    return tuple(sentence for sentence in sentences if sentence)
 
 
 def absorbing_states(transition: Any) -> IntArray:

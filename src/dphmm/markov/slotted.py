@@ -52,8 +52,8 @@ def shrunk(counts: Any, pooled: Any, kappa: float) -> list[Any]:
         moves = np.repeat(np.arange(n), np.diff(block.indptr)) * n + block.indices
         place = np.minimum(np.searchsorted(known, moves), len(known) - 1)
         # Rare moves that the pooled matrix dropped are in none of the slots.
-        kept = known[place] == moves
-        values[place[kept]] += block.data[kept]
+        shared = known[place] == moves
+        values[place[shared]] += block.data[shared]
         matrix = with_data(pooled, values)
         matrices.append(divided(matrix, row_sums(matrix)))
     return matrices
@@ -89,8 +89,8 @@ def _of_others(keys: IntArray, part: IntArray, times: IntArray, parts: int) -> F
     """The count in the other parts of each key (m,), of which a ``part`` (m,) has so many ``times`` (m,)."""
     known, place = np.unique(keys, return_inverse=True)
     total = np.bincount(place, weights=times)
-    own = np.bincount(place * parts + part, weights=times, minlength=len(known) * parts)
-    return np.asarray(total[place] - own[place * parts + part])
+    of_part = np.bincount(place * parts + part, weights=times, minlength=len(known) * parts)
+    return np.asarray(total[place] - of_part[place * parts + part])
 
 
 def _at(matrix: Any, pairs: IntArray, n: int) -> FloatArray:

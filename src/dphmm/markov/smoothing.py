@@ -82,16 +82,16 @@ def smooth(
     ``block``: steps held at a time, chosen by default. Raises InvalidInput for an observation that no possible state
     allows.
     """
-    found = dict[int, Posteriors]()
+    by_number = dict[int, Posteriors]()
     for group in _groups(model, people):
         together = _Together(model, [people[number] for number in group], block, logged=False)
         for number, posteriors, held in zip(group, *together.smoothed(points, marginals, entered), strict=True):
-            found[number] = posteriors
+            by_number[number] = posteriors
             if not held:
-                one = people[number]
-                alone = _Together(one.chain(model), [one._replace(jump=None)], block, logged=True)
-                found[number] = alone.smoothed(points, marginals, entered)[0][0]
-    return [found[number] for number in range(len(people))]
+                person = people[number]
+                alone = _Together(person.chain(model), [person._replace(jump=None)], block, logged=True)
+                by_number[number] = alone.smoothed(points, marginals, entered)[0][0]
+    return [by_number[number] for number in range(len(people))]
 
 
 def marginals(model: MarkovModel, one: Observed) -> FloatArray:
@@ -102,13 +102,13 @@ def marginals(model: MarkovModel, one: Observed) -> FloatArray:
 def _groups(model: MarkovModel, people: Sequence[Observed]) -> Iterator[list[int]]:
     """The numbers of people who stand side by side: of nearly the same length, and in step where the matrix changes."""
     kinds, known = list[tuple[bytes, int, int]](), dict[tuple[int, int], bytes]()
-    for number, one in enumerate(people, 1):
-        moves = int(one.observations.moves.sum())
+    for number, person in enumerate(people, 1):
+        moves = int(person.observations.moves.sum())
         # In step are people whose slots are the same for a power of two of steps that neither passes.
-        asked = one.t, 0 if model.slots is None else 1 << moves.bit_length()
+        asked = person.t, 0 if model.slots is None else 1 << moves.bit_length()
         if asked not in known:
             known[asked] = model.slots_of(asked[0] + np.arange(asked[1])).tobytes()
-        kinds.append((known[asked], number if one.observations.moves.max() > _LONG else 0, moves))
+        kinds.append((known[asked], number if person.observations.moves.max() > _LONG else 0, moves))
     group: list[int] = []
     for number in sorted(range(len(people)), key=kinds.__getitem__):
         if group:
@@ -142,7 +142,7 @@ class _Together:
 
     def __init__(self, model: MarkovModel, people: Sequence[Observed], block: int | None, logged: bool) -> None:
         self._model, self._people, self._logged = model, people, logged
-        times = [np.cumsum(one.observations.moves) for one in people]
+        times = [np.cumsum(person.observations.moves) for person in people]
         # All moves to a stop are by one matrix: where a slot ends is a stop, too.
         runs = model.slot_runs(people[0].t + 1, max(int(time[-1]) for time in times))
         ends = [first + moves - 1 - people[0].t for first, moves in runs][:-1]
@@ -189,23 +189,23 @@ class _Together:
             least = np.minimum(least, np.where(here, totals, np.inf).min(axis=0))
         # So much is lost at most, as a share of the least total: docs/proofs/support.md.
         lost = 4.0 * n_states * (int(self._stops[-1]) + len(self._stops) + 1) * _kernels.smoothing.LEAST
-        found = []
+        posteriors = []
         for k, (a, b) in enumerate(pairwise(self._begins.tolist())):
             of_person = mean[a:b], state[a:b], probability[a:b], float(logs[a:b].sum())
-            found.append(Posteriors(*of_person, whole[a:b], visits[:, k]))
-        return found, self._logged | (least * DOUBT > lost)
+            posteriors.append(Posteriors(*of_person, whole[a:b], visits[:, k]))
+        return posteriors, self._logged | (least * DOUBT > lost)
 
     def _blocks_from_the_last(self, points: FloatArray, visits: FloatArray) -> Iterator[tuple[IntArray, _Block, Any]]:
         """The observations (T, n) at the stops of each block, the block smoothed, and its results."""
-        priors = [one.prior for one in self._people]
-        row = np.stack([own.log_probability if self._logged else own.probability for own in priors], axis=1)
-        scales, kept = np.ones(len(self._people)), []
+        priors = [person.prior for person in self._people]
+        row = np.stack([prior.log_probability if self._logged else prior.probability for prior in priors], axis=1)
+        scales, stack = np.ones(len(self._people)), []
         for first, last in self._cuts:
-            kept.append((first, last, row.copy(), scales.copy()))
+            stack.append((first, last, row.copy(), scales.copy()))
             block = self._filtered(first, last, row, scales)
         later, ends = np.zeros_like(row), np.array([at[-1] for at in self._at])
-        while kept:
-            first, last, row, scales = kept.pop()
+        while stack:
+            first, last, row, scales = stack.pop()
             if last < len(self._stops):
                 block = self._filtered(first, last, row, scales)
             shape = last - first, len(self._people)
@@ -238,14 +238,14 @@ class _Together:
         which = np.full((last - first, len(self._people)), -1)
         tables: dict[int, tuple[int, Rows]] = {}
         count = 0
-        for k, (one, at) in enumerate(zip(self._people, self._at, strict=True)):
+        for k, (person, at) in enumerate(zip(self._people, self._at, strict=True)):
             a, b = np.searchsorted(at, (first, last)).tolist()
             if a < b:
-                rows = one.observations.rows(a, b)
+                rows = person.observations.rows(a, b)
                 # Several people may have their rows in one array.
                 begin, _ = tables.setdefault(id(rows.values), (count, rows))
                 count = max(count, begin + len(rows.values))
-                never = rows.which < 0 if one.left_out is None else (rows.which < 0) | one.left_out[a:b]
+                never = rows.which < 0 if person.left_out is None else (rows.which < 0) | person.left_out[a:b]
                 which[at[a:b] - first, k] = np.where(never, -1, begin + rows.which)
         # The last row, -1, is of those who observed nothing.
         table, factors = np.full((count + 1, self._model.n_states), 0.0 if self._logged else 1.0), np.zeros(count + 1)
@@ -273,7 +273,7 @@ class _Together:
 
     def _all_jumps(self) -> tuple[FloatArray, FloatArray]:
         """Everybody's jump beside the matrix, which has the weight that the model's own leaves it."""
-        jumps, stays = [one.jump or self._model.jump for one in self._people], np.ones(len(self._people))
+        jumps, stays = [person.jump or self._model.jump for person in self._people], np.ones(len(self._people))
         share = np.zeros((self._model.n_states if any(jumps) else 0, len(jumps)))
         for k, jump in enumerate(jumps):
             if jump is not None:

@@ -106,15 +106,15 @@ def check_space(space: StateSpace | None, n_states: int) -> None:
 def refuse_secrets(model: Any, door: str) -> None:
     """Raises InvalidInput for a model with secrets where ``door`` takes states for what is hidden."""
     if model.secrets is not None:
-        came = f"{model.n_states} latent states of {model.n_secrets} secrets"
-        raise InvalidInput("model", came, f"a model without secrets: {door} does not tell the two apart yet")
+        fault = f"{model.n_states} latent states of {model.n_secrets} secrets"
+        raise InvalidInput("model", fault, f"a model without secrets: {door} does not tell the two apart yet")
 
 
 def refuse_slots(model: Any, door: str) -> None:
     """Raises InvalidInput for a model with slots where ``door`` takes every move to have one matrix."""
     if model.slots is not None:
-        came = f"{model.slots.n} matrices, one for each slot"
-        raise InvalidInput("model", came, f"a model of one matrix: {door} takes no slots yet")
+        fault = f"{model.slots.n} matrices, one for each slot"
+        raise InvalidInput("model", fault, f"a model of one matrix: {door} takes no slots yet")
 
 
 def many(count: int, noun: str) -> str:
@@ -232,8 +232,8 @@ def _dense_entries(given: Any) -> Any:
     _check_shape(values.shape)
     n = len(values)
     if n > DENSE_STATES:
-        came = f"a dense {n} × {n} array ({8e-9 * n * n:.1f} GB)"
-        raise InvalidInput("transition", came, f"a scipy.sparse matrix above {DENSE_STATES} states")
+        fault = f"a dense {n} × {n} array ({8e-9 * n * n:.1f} GB)"
+        raise InvalidInput("transition", fault, f"a scipy.sparse matrix above {DENSE_STATES} states")
     return sparse.coo_array(values)
 
 
@@ -284,8 +284,8 @@ def _refuse_row(row: int, matrix: Any, sums: FloatArray, tolerance: float) -> No
     if matrix.indptr[row] == matrix.indptr[row + 1]:
         expected = f"a sum of 1; an absorbing state has transition[{row}, {row}] = 1"
         raise InvalidInput(f"transition[{row}]", "a row of zeros", expected)
-    came = f"row sum {sums[row].item()!r}"
-    raise InvalidInput(f"transition[{row}]", came, f"a sum of 1 (within {tolerance:g})")
+    fault = f"row sum {sums[row].item()!r}"
+    raise InvalidInput(f"transition[{row}]", fault, f"a sum of 1 (within {tolerance:g})")
 
 
 def _tolerance(dtype: np.dtype[Any]) -> float:

@@ -146,7 +146,7 @@ def fit_trajectories(
 
     Raises InvalidInput for a missing column, for rows that are in no state, and as `fit` does.
     """
-    kept, sequences, dropped = state_sequences(trajectories, space, step=step, max_speed=max_speed, hold=hold, gap=gap)
+    rows, sequences, dropped = state_sequences(trajectories, space, step=step, max_speed=max_speed, hold=hold, gap=gap)
     if not sequences.sequences:
         raise InvalidInput("trajectories", f"{len(trajectories)} rows, none in a state", "rows in states of the space")
     visited, numbered = keep_visited(sequences.sequences, space.n_states)
@@ -155,8 +155,8 @@ def fit_trajectories(
     n_visited = len(visited)
     if all_cells:
         visited, numbered = np.arange(space.n_states), sequences.sequences
-    own = space.subset(visited)
-    unseen = share_unseen(numbered, sequences.owners, own, smoothing, smoothing_support, min_count)
+    cells = space.subset(visited)
+    unseen = share_unseen(numbered, sequences.owners, cells, smoothing, smoothing_support, min_count)
     model, report = fit(
         numbered,
         len(visited),
@@ -164,9 +164,9 @@ def fit_trajectories(
         initial,
         min_count,
         smoothing_support=smoothing_support,
-        space=own if merge_rare is None else _without_rare(own, numbered, merge_rare),
+        space=cells if merge_rare is None else _without_rare(cells, numbered, merge_rare),
         step=step,
-        n_users=len(np.unique(kept.placed.user)),
+        n_users=len(np.unique(rows.placed.user)),
         source=None if source is None else source.name,
         source_sha256=None if source is None else source.sha256,
         unseen=unseen,
@@ -210,13 +210,13 @@ def share_unseen(
     keys = np.concatenate(moves)
     who = np.repeat(np.unique(owners, return_inverse=True)[1], [len(s) for s in moves])
     pairs, place = np.unique(keys, return_inverse=True)
-    own, count = np.unique(np.stack([place.reshape(-1), who]), axis=1, return_counts=True)
-    others = np.bincount(place.reshape(-1))[own[0]] - count
+    movers, count = np.unique(np.stack([place.reshape(-1), who]), axis=1, return_counts=True)
+    others = np.bincount(place.reshape(-1))[movers[0]] - count
     impossible = others < max(1, min_count)
     if smoothing:
         smoothed = smoothing_pairs(smoothing_support, n, space).tocsr()
         known = np.asarray(smoothed[pairs // n, pairs % n]).reshape(-1) != 0
-        impossible &= ~known[own[0]]
+        impossible &= ~known[movers[0]]
     return round(float(count[impossible].sum() / len(keys)), 6)
 
 
@@ -234,13 +234,13 @@ def state_sequences(
     Options as in `fit_trajectories`. The use of a person's rows depends on that person's rows alone. No row at all
     makes no sequence.
     """
-    kept, dropped = trajectories, Counts()
+    remaining, dropped = trajectories, Counts()
     if max_speed is not None:
-        kept, dropped = kept.drop_faster_than(max_speed)
-    kept, repeated = _in_steps(kept, step)
-    sequences = kept.sequences(_states(kept, space), gap=gap, hold=hold)
+        remaining, dropped = remaining.drop_faster_than(max_speed)
+    remaining, repeated = _in_steps(remaining, step)
+    sequences = remaining.sequences(_states(remaining, space), gap=gap, hold=hold)
     counts = {reason: rows for reason, rows in sequences.counts.items() if reason != "held"}
-    return kept, sequences, dropped + repeated + counts
+    return remaining, sequences, dropped + repeated + counts
 
 
 class Records(NamedTuple):
@@ -256,9 +256,9 @@ class Records(NamedTuple):
 
 def records_of(rows: Trajectories, space: StateSpace, *, shortest: int, **options: Any) -> Records:
     """The sequences that a private fit counts, those of ``shortest`` rows or more; ``options`` of `state_sequences`."""
-    _, found, _ = state_sequences(rows, space, **options)
-    kept = [k for k, sequence in enumerate(found.sequences) if len(sequence) >= shortest]
-    return Records([found.sequences[k] for k in kept], found.owners[kept], found.first_steps[kept])
+    _, sequences, _ = state_sequences(rows, space, **options)
+    counted = [k for k, sequence in enumerate(sequences.sequences) if len(sequence) >= shortest]
+    return Records([sequences.sequences[k] for k in counted], sequences.owners[counted], sequences.first_steps[counted])
 
 
 def timing_of(step: int | None, gap: float | None, longest: int | None = None) -> dict[str, Any]:
@@ -311,11 +311,11 @@ def _without_rare(space: StateSpace, sequences: list[IntArray], fewest: int) -> 
             "merge_rare", "labels, none of which is nearer than another", "nothing; or answers in numbers"
         )
     visits = np.bincount(np.concatenate(sequences), minlength=space.n_states)
-    kept, rare = np.flatnonzero(visits >= fewest), np.flatnonzero(visits < fewest)
-    if len(kept) < 2:
-        came = f"{fewest}, which {many(len(kept), 'state')} of {space.n_states} reach"
-        raise InvalidInput("merge_rare", came, "a number of visits that at least 2 states reach")
-    partners = nearest_among(space.lattice, space.frame, rare, kept)
+    frequent, rare = np.flatnonzero(visits >= fewest), np.flatnonzero(visits < fewest)
+    if len(frequent) < 2:
+        fault = f"{fewest}, which {many(len(frequent), 'state')} of {space.n_states} reach"
+        raise InvalidInput("merge_rare", fault, "a number of visits that at least 2 states reach")
+    partners = nearest_among(space.lattice, space.frame, rare, frequent)
     return space.merged(np.stack([rare, partners], axis=1))
 
 

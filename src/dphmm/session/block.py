@@ -324,7 +324,7 @@ class Block(NamedTuple):
     priors: FloatArray
     possible: BoolArray
     supports: BoolArray
-    found: PlannedRows
+    planned: PlannedRows
     laws: LatticeLaws
     numbers: IntArray
     plans: list[BlockPlan | None]
@@ -335,9 +335,9 @@ class Block(NamedTuple):
         Also a mask of the states that are in no plan set.
         """
         known = states >= 0
-        number = np.where(known, states, self.found.lowest[rows])
-        drifted = ~(known & self.found.plan[rows, number])
-        return self.blocks.grid.lattice[self.found.surrogate[rows, number]], drifted
+        number = np.where(known, states, self.planned.lowest[rows])
+        drifted = ~(known & self.planned.plan[rows, number])
+        return self.blocks.grid.lattice[self.planned.surrogate[rows, number]], drifted
 
     def answer(self, rows: IntArray, images: IntArray, bits: Bits) -> IntArray:
         """Lattice answers (m, 2) under the plans of rows (m,), each with noise of its own, drawn row by row."""
@@ -385,7 +385,7 @@ class Block(NamedTuple):
         # Rows of one slot have one matrix, and are moved together.
         slots = model.slots_of(t - 1)
         order = np.argsort(slots, kind="stable")
-        arrays = rows[order], *beliefs, np.ascontiguousarray(z[order]), self.found, self.numbers, self.laws
+        arrays = rows[order], *beliefs, np.ascontiguousarray(z[order]), self.planned, self.numbers, self.laws
         public = blocks.family, falls, blocks.grid
 
         def move(begin: int, end: int, matrix: Predecessors) -> None:

@@ -135,8 +135,8 @@ def _number(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
-def _left_out(one: Person) -> BoolArray:
+def _left_out(person: Person) -> BoolArray:
     """The answers (T,) of a person that are left out of learning: one in five, from a place that the name decides."""
-    mask, asked = np.zeros(len(one.asked), dtype=np.bool_), np.flatnonzero(one.asked)
-    mask[asked[_number(one.name) % LEFT_OUT :: LEFT_OUT]] = True
+    mask, asked = np.zeros(len(person.asked), dtype=np.bool_), np.flatnonzero(person.asked)
+    mask[asked[_number(person.name) % LEFT_OUT :: LEFT_OUT]] = True
     return mask

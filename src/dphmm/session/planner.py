@@ -226,7 +226,7 @@ class _Step(NamedTuple):
     options: Options
     constraint: Constraint
     lattice: IntArray
-    given: IntArray = NO_PARTNERS
+    assigned: IntArray = NO_PARTNERS
     weights: IntArray | None = None
     fixed: IntArray | None = None
     method: str | Partner | None = None
@@ -243,10 +243,10 @@ class _Step(NamedTuple):
         asked = split == MERGE or (split is None and method in (AUTO, MERGE))
         if not asked or self.space.has_labels or (self.fixed is not None and len(self.fixed)):
             return self, self.body()
-        if not len(self.policy.isolated(self.constraint)) and not len(self.given):
+        if not len(self.policy.isolated(self.constraint)) and not len(self.assigned):
             return self, self.body()
         where = self.lattice, self.space.frame, self.constraint
-        pairs = plan_merges(self.policy, *where, self.options.made_from == "answers", self.given)
+        pairs = plan_merges(self.policy, *where, self.options.made_from == "answers", self.assigned)
         if not len(pairs):
             return self, self.body()
         merging = self._replace(constraint=without(self.constraint, pairs), merged=pairs, whole=self.constraint)

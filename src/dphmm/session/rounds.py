@@ -105,7 +105,7 @@ class StepRows(NamedTuple):
 class StepRequests(NamedTuple):
     """Requests (m,) to the ledger: the subject, its first step, how many steps, the row it serves, whether it skips.
 
-    ``told`` (k,) are the requests of a row's own step: neither a skip ahead of a row nor one without a row. ``choices``
+    ``served`` (k,) are the requests of a row's own step: neither a skip ahead of a row nor one without a row. ``choices``
     and ``moment`` are those of the rows.
     """
 
@@ -114,7 +114,7 @@ class StepRequests(NamedTuple):
     steps: IntArray
     row: IntArray
     skips: BoolArray
-    told: IntArray
+    served: IntArray
     choices: Sequence[StepChoice | None] | None = None
     moment: IntArray | None = None
 
@@ -124,7 +124,7 @@ class StepRequests(NamedTuple):
         if self.moment is None:
             return None
         moments = np.full(len(self.t), NO_MOMENT)
-        moments[self.told] = self.moment[self.row[self.told]]
+        moments[self.served] = self.moment[self.row[self.served]]
         return moments
 
     def choice(self, row: int) -> StepChoice | None:
@@ -431,10 +431,8 @@ class Engine:
     def skip(self, transaction: Transaction, subject: SubjectState, steps: int) -> Stored:
         """Store that the coming steps of a subject are skipped."""
         past = self._look(transaction, [subject])
-        ones = np.ones(1, dtype=np.int64)
-        layout = StepRequests(
-            0 * ones, (subject.last + 1) * ones, steps * ones, 0 * ones, ones.astype(np.bool_), NO_NUMBERS
-        )
+        t, many = np.array([[subject.last + 1], [steps]], dtype=np.int64)
+        layout = StepRequests(FIRST_ROW, t, many, FIRST_ROW, ONE_ASKED, NO_NUMBERS)
         rows, states = StepRows(NO_NUMBERS, NO_NUMBERS, _NONE), NO_NUMBERS
         answered = self._round(transaction, [subject], NO_NUMBERS, rows, states, layout)
         return Stored([subject], past, [answered], self._version(transaction, [subject]))
@@ -527,7 +525,7 @@ class Engine:
                 subjects[number].last = t + steps - 1
         beliefs.keep(transaction, subjects, layout, planned, past)
         beliefs.condition(subjects, layout, planned, z)
-        served, plan_of, answers_of = layout.told, planned.plan_of, row
+        served, plan_of, answers_of = layout.served, planned.plan_of, row
         if not len(served) == len(layout.t) == len(row):
             answers_of, z, plan_of = row[layout.row[served]], z[served], plan_of[served]
         fresh = AnsweredRows(

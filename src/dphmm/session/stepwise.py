@@ -89,7 +89,7 @@ class Stepwise:
     ) -> list[Pending]:
         """The told requests and the positions of their subjects before the steps. Raises as `walk` for stored steps."""
         pending = []
-        for request in layout.told.tolist():
+        for request in layout.served.tolist():
             subject, t = subjects[layout.owner.item(request)], layout.t.item(request)
             position = subject.position
             if position is None or position.t <= subject.last:
@@ -171,7 +171,7 @@ class Stepwise:
         befores = planned.before
         if len(layout.t) == 1 and befores and (befores[0].t - 1) % _SNAPSHOT_EVERY:
             return
-        for number, before in zip(layout.owner[layout.told].tolist(), befores, strict=True):
+        for number, before in zip(layout.owner[layout.served].tolist(), befores, strict=True):
             passed = before.t - 1
             if passed // _SNAPSHOT_EVERY > max(0, past.item(number) - 1) // _SNAPSHOT_EVERY:
                 subject = subjects[number]
@@ -183,12 +183,12 @@ class Stepwise:
     ) -> None:
         """Move subjects past the requests of a round, each from where it was planned, given its answer."""
         model = self._setting.model
-        for number, steps in _skipped_alone(layout) if len(layout.told) < len(layout.t) else ():
+        for number, steps in _skipped_alone(layout) if len(layout.served) < len(layout.t) else ():
             subject = subjects[number]
             position = self.position(subject, subject.last - steps)
             subject.posterior = position.predict_through(model, position.t + steps - 1).prior
             subject.position = position.skip(model, steps)
-        served = layout.told
+        served = layout.served
         owner, plan_of = layout.owner[served].tolist(), planned.plan_of[served].tolist()
         left: Iterable[int] = range(len(served))
         if planned.blocked is not None:
@@ -353,7 +353,7 @@ def belief_of(snapshot: bytes, whose: bytes, n_states: int) -> Belief | None:
 
 def _skipped_alone(layout: StepRequests) -> list[tuple[int, int]]:
     """Subjects with a skip and no row after it, and how many steps."""
-    alone = ~np.isin(layout.owner, layout.owner[layout.told])
+    alone = ~np.isin(layout.owner, layout.owner[layout.served])
     return list(zip(layout.owner[alone].tolist(), layout.steps[alone].tolist(), strict=True))
 
 

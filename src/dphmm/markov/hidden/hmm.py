@@ -208,13 +208,13 @@ class CategoricalHMM(Estimator):
             self._learned(*self._counted(observed, states, lengths, n_symbols, learned))
             return self
         n_iter, n_starts = whole(self.n_iter, "n_iter", 1), whole(self.n_starts, "n_starts", 1)
-        kept = self._kept()
+        starting = self._kept()
         random = random_generator(self.random_state)
         priors = Priors(self.startprob_prior, self.transmat_prior, self.emissionprob_prior)
         best, best_score = None, -np.inf
-        for _ in range(n_starts if len(kept) < len(ATTRIBUTES) else 1):
-            found = em(
-                drawn(kept, self._size(), n_symbols, random),
+        for _ in range(n_starts if len(starting) < len(ATTRIBUTES) else 1):
+            run = em(
+                drawn(starting, self._size(), n_symbols, random),
                 observed,
                 n_iter=n_iter,
                 tol=tol,
@@ -223,9 +223,9 @@ class CategoricalHMM(Estimator):
                 verbose=self.verbose,
                 checkpoint=self._checkpoint(),
             )
-            score = _score(found[0], observed) if n_starts > 1 else 0.0
+            score = _score(run[0], observed) if n_starts > 1 else 0.0
             if score > best_score:
-                best, best_score = found, score
+                best, best_score = run, score
         assert best is not None
         self._learned(*best)
         return self
@@ -249,8 +249,8 @@ class CategoricalHMM(Estimator):
         """The log-likelihood, and P(state | its sequence) for every symbol (m, S)."""
         parameters = self.parameters
         observed = observations(X, lengths, parameters.n_symbols)
-        found, logs = inference.posteriors(parameters, observed, checkpoint=self._checkpoint())
-        return float(logs.sum()), found
+        posteriors, logs = inference.posteriors(parameters, observed, checkpoint=self._checkpoint())
+        return float(logs.sum()), posteriors
 
     def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
         """P(state | its sequence) for every symbol (m, S)."""
@@ -260,8 +260,8 @@ class CategoricalHMM(Estimator):
         """Hidden states (m,), and their log-probability with the symbols; of "map", hmmlearn's sum of posteriors."""
         chosen = one_of(self.algorithm if algorithm is None else algorithm, _DECODERS, "algorithm")
         if chosen == "map":
-            found = self.predict_proba(X, lengths)
-            return float(found.max(axis=1).sum()), found.argmax(axis=1)
+            posteriors = self.predict_proba(X, lengths)
+            return float(posteriors.max(axis=1).sum()), posteriors.argmax(axis=1)
         parameters = self.parameters
         path, logs = inference.viterbi(parameters, observations(X, lengths, parameters.n_symbols))
         return float(logs.sum()), path
@@ -313,9 +313,9 @@ class CategoricalHMM(Estimator):
         labels = observations(states, lengths, n)
         if not np.array_equal(labels.ends, observed.ends):
             raise InvalidInput("states", "sequences of other lengths than those of X", "one state for each symbol")
-        kept = self._kept()
+        starting = self._kept()
         even = {"s": np.full(n, 1 / n), "t": np.full((n, n), 1 / n), "e": np.full((n, n_symbols), 1 / n_symbols)}
-        tables = {**even, **kept}
+        tables = {**even, **starting}
         start = checked(tables["s"], tables["t"], tables["e"], n, n_symbols)
         starts, moves, emissions = labelled_counts(labels.symbols, observed.symbols, observed.ends, n, n_symbols)
         if start.is_sparse:
@@ -329,14 +329,14 @@ class CategoricalHMM(Estimator):
     def _kept(self) -> dict[str, Any]:
         """The parameters that the caller has set and `fit` starts from, by letter."""
         redrawn = letters(self.init_params, "init_params")
-        kept = {}
+        starting = {}
         for letter, name in ATTRIBUTES.items():
             if hasattr(self, name) and letter not in redrawn:
-                kept[letter] = getattr(self, name)
+                starting[letter] = getattr(self, name)
             elif hasattr(self, name) and not is_as_left(self, name):
                 message = f"{name} was set, and is drawn anew: leave {letter!r} out of init_params to start from it"
                 warnings.warn(message, UserWarning, stacklevel=3)
-        return kept
+        return starting
 
     def _learned(self, parameters: Parameters, monitor: Monitor) -> None:
         self.startprob_, self.transmat_ = parameters.initial, parameters.transition

@@ -67,12 +67,12 @@ class Batch:
         """The whole batch in pieces of about BLOCK_NUMBERS numbers, at least one position each."""
         most = max(BLOCK_NUMBERS // n_states, 1)
         begins = np.concatenate(([0], np.cumsum(self.widths)))
-        found, first = [], 0
+        blocks, first = [], 0
         while first < len(self.widths):
             last = max(int(np.searchsorted(begins, begins[first] + most, side="right")) - 1, first + 1)
-            found.append(Block(first, last, int(begins[first]), int(begins[last])))
+            blocks.append(Block(first, last, int(begins[first]), int(begins[last])))
             first = last
-        return found
+        return blocks
 
 
 def batches(observed: Observations, n_states: int, which: IntArray | None = None) -> Iterator[Batch]:
@@ -255,8 +255,8 @@ def smoothed(parameters: Parameters, passed: SinglePass) -> tuple[FloatArray, Fl
 
 def impossible(ends: IntArray, at: int) -> InvalidInput:
     """The error for a symbol that no state can have emitted where it stands."""
-    came = "a symbol that is impossible there under the model"
-    return InvalidInput(place(ends, at), came, "a sequence the model can emit")
+    fault = "a symbol that is impossible there under the model"
+    return InvalidInput(place(ends, at), fault, "a sequence the model can emit")
 
 
 def logs(values: FloatArray) -> FloatArray:
@@ -293,14 +293,14 @@ def in_floats_or_logs(
 @on_one_thread
 def log_likelihoods(parameters: Parameters, observed: Observations) -> FloatArray:
     """log P(symbols) of every sequence (n,)."""
-    found, initial, space = np.empty(observed.n_sequences), parameters.initial, Workspace()
+    likelihoods, initial, space = np.empty(observed.n_sequences), parameters.initial, Workspace()
 
     def work(batch: Batch, alone: SinglePass | None) -> None:
         passed = alone or Pass(parameters, initial, batch, False, rows=False, space=space)
-        found[batch.which] = passed.logs
+        likelihoods[batch.which] = passed.logs
 
     in_floats_or_logs(parameters, initial, observed, list(batches(observed, parameters.n_states)), work)
-    return found
+    return likelihoods
 
 
 @on_one_thread
@@ -308,21 +308,21 @@ def posteriors(
     parameters: Parameters, observed: Observations, *, checkpoint: bool | str = "auto"
 ) -> tuple[FloatArray, FloatArray]:
     """P(state | all symbols of its sequence) for every symbol (m, S), and log P(symbols) of every sequence (n,)."""
-    found, initial = np.empty((len(observed.symbols), parameters.n_states)), parameters.initial
+    marginals, initial = np.empty((len(observed.symbols), parameters.n_states)), parameters.initial
     logs = np.empty(observed.n_sequences)
 
     def work(batch: Batch, alone: SinglePass | None) -> None:
         if alone is not None:
-            found[batch.rows], logs[batch.which] = smoothed(parameters, alone)[0], alone.logs
+            marginals[batch.rows], logs[batch.which] = smoothed(parameters, alone)[0], alone.logs
             return
         passed = Pass(parameters, initial, batch, checkpoint)
         for part in passed.backward(np.ones(len(batch.which))):
             product = part.alpha * part.beta
-            found[batch.rows[part.block.start : part.block.stop]] = product / product.sum(axis=1, keepdims=True)
+            marginals[batch.rows[part.block.start : part.block.stop]] = product / product.sum(axis=1, keepdims=True)
         logs[batch.which] = passed.logs
 
     in_floats_or_logs(parameters, initial, observed, list(batches(observed, parameters.n_states)), work)
-    return found, logs
+    return marginals, logs
 
 
 def viterbi(parameters: Parameters, observed: Observations) -> tuple[IntArray, FloatArray]:
@@ -330,17 +330,17 @@ def viterbi(parameters: Parameters, observed: Observations) -> tuple[IntArray, F
 
     Where several are equally likely, states are the lowest possible, from the last to the first.
     """
-    path, found = np.empty(len(observed.symbols), dtype=np.int64), np.empty(observed.n_sequences)
+    path, scores = np.empty(len(observed.symbols), dtype=np.int64), np.empty(observed.n_sequences)
     moves = log_matrix(parameters.compressed_rows if parameters.is_sparse else parameters.forward)
     initial, likelihood = logs(parameters.initial), logs(parameters.likelihood)
     longest, n = int(observed.lengths.max()), parameters.n_states
     # Pieces so long that pointers, and the rows before each, take little.
     piece = min(longest, max(8 * BLOCK_NUMBERS // n, int(np.sqrt(longest)), 1))
     pointers = np.zeros((piece, n), dtype=np.min_scalar_type(n - 1))
-    refused = best_path_each(initial, moves, likelihood, observed.symbols, observed.ends, pointers, path, found)
+    refused = best_path_each(initial, moves, likelihood, observed.symbols, observed.ends, pointers, path, scores)
     if refused >= 0:
         raise impossible(observed.ends, refused)
-    return path, found
+    return path, scores
 
 
 @on_one_thread

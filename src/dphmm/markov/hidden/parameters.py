@@ -89,11 +89,11 @@ class Parameters:
         for k in range(n - 1, 0, -1):
             matrix[:k, k] /= matrix[k, :k].sum()
             matrix[:k, :k] += np.outer(matrix[:k, k], matrix[k, :k])
-        found: FloatArray = np.ones(n)
+        law: FloatArray = np.ones(n)
         for k in range(1, n):
-            found[k] = found[:k] @ matrix[:k, k]
-        total: float = found.sum()
-        return found / total
+            law[k] = law[:k] @ matrix[:k, k]
+        total: float = law.sum()
+        return law / total
 
 
 #: How often a chain is restarted anywhere for a stationary distribution to be the only one.
@@ -315,8 +315,8 @@ def _is_list_of_sequences(given: Any) -> bool:
     if not isinstance(given, (list, tuple)) or not all(_has_length(entry) for entry in given):
         return False
     if len(given) > 1 and all(len(entry) == 1 for entry in given):
-        came = f"{len(given)} lists of one number each"
-        raise InvalidInput("X", came, "lengths beside it: this is one sequence, or as many as lists")
+        fault = f"{len(given)} lists of one number each"
+        raise InvalidInput("X", fault, "lengths beside it: this is one sequence, or as many as lists")
     return len(given) > 0
 
 
@@ -353,23 +353,23 @@ def _no_integers(array: NDArray[Any], field: str) -> InvalidInput:
             field, f"dtype {array.dtype}", "integer symbols: these are whole numbers, .astype(int) makes them so"
         )
     at = int(np.argmax(wrong))
-    came = "NaN" if np.isnan(array[at]) else "a number that is not whole"
-    return InvalidInput(f"{field}, position {at} (from 0)", came, "an integer symbol")
+    fault = "NaN" if np.isnan(array[at]) else "a number that is not whole"
+    return InvalidInput(f"{field}, position {at} (from 0)", fault, "an integer symbol")
 
 
 def _ends(lengths: Any, m: int) -> IntArray:
     if lengths is None:
         return np.array([0, m], dtype=np.int64)
     try:
-        given = np.asarray(lengths)
+        sizes = np.asarray(lengths)
     except ValueError:
-        given = np.empty((0, 0))
-    if given.ndim != 1 or len(given) == 0 or given.dtype.kind not in "iu":
-        raise InvalidInput("lengths", f"{given.dtype} of shape {given.shape}", "one whole number for each sequence")
-    if (given < 1).any():
-        k = int(np.argmax(given < 1))
-        raise InvalidInput(f"lengths[{k}]", int(given[k]), "at least 1: an empty sequence tells nothing")
-    total = sum(given.tolist())
+        sizes = np.empty((0, 0))
+    if sizes.ndim != 1 or len(sizes) == 0 or sizes.dtype.kind not in "iu":
+        raise InvalidInput("lengths", f"{sizes.dtype} of shape {sizes.shape}", "one whole number for each sequence")
+    if (sizes < 1).any():
+        k = int(np.argmax(sizes < 1))
+        raise InvalidInput(f"lengths[{k}]", int(sizes[k]), "at least 1: an empty sequence tells nothing")
+    total = sum(sizes.tolist())
     if total != m:
         raise InvalidInput("lengths", f"{total} symbols in all", f"the {m} symbols of X")
-    return np.concatenate(([0], np.cumsum(given, dtype=np.int64)))
+    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))

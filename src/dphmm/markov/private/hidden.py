@@ -273,8 +273,8 @@ class PlannedHidden:
         plan = _labelled(hmm, settings) if known else _by_words(hmm, settings)
         self.event, self.n_states, self.n_symbols, self.order, learn = plan
         self._learn = [learn]
-        given = {name: getattr(hmm, name) for letter, name in ATTRIBUTES.items() if letter not in hmm.init_params}
-        public = {name: value.toarray() if sparse.issparse(value) else value for name, value in given.items()}
+        tables = {name: getattr(hmm, name) for letter, name in ATTRIBUTES.items() if letter not in hmm.init_params}
+        public = {name: value.toarray() if sparse.issparse(value) else value for name, value in tables.items()}
         #: What is public about the fit and is not in the event: another value is another fit. For JSON.
         self.settings: dict[str, Any] = {
             "method": "counts of known states" if known else "ngrams",
@@ -395,8 +395,8 @@ def _paper_last_not_private(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     event = NotPrivateEvent(NOT_PRIVATE)
 
     def fit(read: Callable[[int], Kept]) -> Outcome:
-        kept = read(layout.n_symbols)
-        learned = paper_last_not_private(kept, start, layout, parts, settings.caps, iterations, settings.bits)
+        records = read(layout.n_symbols)
+        learned = paper_last_not_private(records, start, layout, parts, settings.caps, iterations, settings.bits)
         return Outcome(learned, event)
 
     return event, fit
@@ -434,8 +434,8 @@ def _letters(params: object) -> str:
 
 
 def _paper_iterations(settings: Settings) -> int:
-    given = PAPER_ITERATIONS if settings.iterations is None else settings.iterations
-    return whole(given, "iterations", 1, MOST_ITERATIONS)
+    count = PAPER_ITERATIONS if settings.iterations is None else settings.iterations
+    return whole(count, "iterations", 1, MOST_ITERATIONS)
 
 
 def _assign(hmm: Any, outcome: Outcome) -> None:
@@ -494,7 +494,7 @@ def _shares(noise: str, iterations: int | None, budgets: Iterable[Any] | None) -
         # Relative to the last, and never so small that an iteration would be nothing but noise of 2**50 counts.
         weights = [Fraction(max(1, round(1000 * growth ** (k + 1 - n)))) for k in range(n)]
     else:
-        weights = [exact_number(given, f"budgets[{k}]") for k, given in enumerate(budgets)]
+        weights = [exact_number(share, f"budgets[{k}]") for k, share in enumerate(budgets)]
         for k, weight in enumerate(weights):
             if weight <= 0:
                 raise InvalidInput(f"budgets[{k}]", weight, "a share greater than 0")
@@ -521,8 +521,8 @@ def public_starts(hmm: Any, count: int) -> list[Parameters]:
     if n * v > MOST_EMISSIONS:
         raise InvalidInput("n_features", v, f"at most {MOST_EMISSIONS // n} symbols for {n} states")
     random = random_generator(hmm.random_state)
-    kept = {letter: _set(hmm, name) for letter, name in ATTRIBUTES.items() if letter not in redrawn}
-    return [_dense(drawn(kept, n, v, random)) for _ in range(count if redrawn else 1)]
+    starting = {letter: _set(hmm, name) for letter, name in ATTRIBUTES.items() if letter not in redrawn}
+    return [_dense(drawn(starting, n, v, random)) for _ in range(count if redrawn else 1)]
 
 
 def _n_symbols(hmm: Any, redrawn: str) -> int:
@@ -535,12 +535,12 @@ def _n_symbols(hmm: Any, redrawn: str) -> int:
 
 
 def _set(hmm: Any, name: str) -> Any:
-    given = getattr(hmm, name, None)
-    if given is None:
+    table = getattr(hmm, name, None)
+    if table is None:
         raise InvalidInput(name, "not set", "public start values, or its letter in init_params")
     if is_learned(hmm, name):
         raise InvalidInput(name, "what a fit has learned", "public start values")
-    return given
+    return table
 
 
 def _dense(start: Parameters) -> Parameters:

@@ -169,12 +169,12 @@ def likeliest(
     ends = np.cumsum([len(place[0]) for place in places.values()])
 
     def unpacked(point: FloatArray) -> dict[str, FloatArray]:
-        found = dict(tables)
+        by_letter = dict(tables)
         for (letter, place), logs in zip(places.items(), np.split(point[1:], ends[:-1]), strict=True):
             rows = np.full(tables[letter].shape, -np.inf)
             rows[place] = logs
-            found[letter] = shares(rows)
-        return found
+            by_letter[letter] = shares(rows)
+        return by_letter
 
     def cost(point: FloatArray) -> tuple[float, FloatArray]:
         now, total = unpacked(point), float(np.exp(min(point[0], HIGHEST)))
@@ -195,10 +195,10 @@ def likeliest(
 
     guess = np.log(max(float(values.sum()), scale * len(values) / 3))
     begin = np.concatenate([[guess], *(np.log(tables[letter][place]) for letter, place in places.items())])
-    found = minimised(cost, begin, n_iter, tol)
-    last, total = unpacked(found.point), float(np.exp(min(found.point[0], HIGHEST)))
+    minimum = minimised(cost, begin, n_iter, tol)
+    last, total = unpacked(minimum.point), float(np.exp(min(minimum.point[0], HIGHEST)))
     learned = Parameters(last["s"][0], last["t"], last["e"])
-    return Climb(learned, total, [-value for value in found.values], found.settled)
+    return Climb(learned, total, [-value for value in minimum.values], minimum.settled)
 
 
 def of_symbols(values: FloatArray, start: Parameters, public: str) -> Parameters:
@@ -229,7 +229,7 @@ def prior_rows(start: Parameters, public: str) -> tuple[FloatArray, FloatArray, 
     sticky = even[1] + np.diag(np.diag(transition) > 0)
     even[1] = sticky / sticky.sum(axis=1, keepdims=True)
     held = (("s", initial, even[0]), ("t", transition, even[1]), ("e", emission, even[2]))
-    first, moves, seen = (TRUST * given + (1.0 - TRUST) * plain if a in public else plain for a, given, plain in held)
+    first, moves, seen = (TRUST * table + (1.0 - TRUST) * plain if a in public else plain for a, table, plain in held)
     return first, moves, seen
 
 

@@ -53,9 +53,9 @@ def learn(
     # Every public check is made before the data is looked at.
     if admit is not None:
         admit(planned.event)
-    kept = kept_records(sequences, planned.n_states, caps, owners, end=planned.end)
+    records = kept_records(sequences, planned.n_states, caps, owners, end=planned.end)
     by_slot = planned.slots, first_steps, planned.step, planned.end
-    return planned.learned(counts_of(kept, planned.n_states, caps, planned.event.unit, *by_slot)), planned.event
+    return planned.learned(counts_of(records, planned.n_states, caps, planned.event.unit, *by_slot)), planned.event
 
 
 class PlannedFit:
@@ -124,11 +124,11 @@ class PlannedFit:
     @property
     def settings(self) -> dict[str, Any]:
         """The public facts of the fit beside the event, for JSON; another value is another fit."""
-        told = {name: value for name, value in self._provenance.items() if name not in ("private", "privacy")}
+        facts = {name: value for name, value in self._provenance.items() if name not in ("private", "privacy")}
         moves = b"".join(np.asarray(part, dtype="<i8").tobytes() for part in (self._pairs.indptr, self._pairs.indices))
         if self.slots is not None:
             moves += self.slots.digest
-        return {**told, "n_states": self.n_states, "step": self.step, "pairs": sha256(moves).hexdigest()}
+        return {**facts, "n_states": self.n_states, "step": self.step, "pairs": sha256(moves).hexdigest()}
 
     def learned(self, counts: TransitionCounts) -> ModelParts:
         """The parts of the model of these counts: the noise is drawn now, and only once.
@@ -174,13 +174,13 @@ def masked(counts: TransitionCounts, pairs: Any, first: bool) -> IntArray:
     For counts by slots the mask (K N, N) is that of each slot, one below another.
     """
     (rows, n), seen = pairs.shape, counts.transitions
-    found, known = (np.repeat(np.arange(rows), np.diff(m.indptr)) * n + m.indices for m in (seen, pairs))
+    counted, known = (np.repeat(np.arange(rows), np.diff(m.indptr)) * n + m.indices for m in (seen, pairs))
     exact = np.zeros(len(known), dtype=np.int64)
     if len(known) == rows * n:
-        exact[found] = seen.data
+        exact[counted] = seen.data
     else:
-        place = np.minimum(np.searchsorted(known, found), len(known) - 1)
-        inside = known[place] == found
+        place = np.minimum(np.searchsorted(known, counted), len(known) - 1)
+        inside = known[place] == counted
         exact[place[inside]] = seen.data[inside]
     return np.concatenate([exact, counts.starts]) if first else exact
 
@@ -233,10 +233,10 @@ def _pairs(mask: Any, n: int, space: Any) -> Any:
             raise InvalidInput(
                 "space", "none, or of another size", f"the grid of {n} states whose neighbours are meant"
             )
-        given = lattice_neighbours(space)
+        allowed = lattice_neighbours(space)
     else:
-        given = _given_pairs(mask, n)
-    pairs = sparse.csr_array(given != 0).astype(np.float64)
+        allowed = _given_pairs(mask, n)
+    pairs = sparse.csr_array(allowed != 0).astype(np.float64)
     pairs.sum_duplicates()
     pairs.eliminate_zeros()
     empty = np.flatnonzero(np.diff(pairs.indptr) == 0)
@@ -247,13 +247,13 @@ def _pairs(mask: Any, n: int, space: Any) -> Any:
 
 def _given_pairs(mask: Any, n: int) -> Any:
     try:
-        given = mask if sparse.issparse(mask) else np.asarray(mask)
-        wrong = given.shape != (n, n) or given.dtype.kind not in "biuf"
+        matrix = mask if sparse.issparse(mask) else np.asarray(mask)
+        wrong = matrix.shape != (n, n) or matrix.dtype.kind not in "biuf"
     except (TypeError, ValueError):
         wrong = True
     if wrong:
         raise InvalidInput("mask", type(mask).__name__, f"a matrix ({n}, {n}) of booleans or numbers")
-    return sparse.csr_array(given)
+    return sparse.csr_array(matrix)
 
 
 def _named(mask: Any) -> str:

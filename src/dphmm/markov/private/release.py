@@ -64,8 +64,8 @@ def release(counts: IntArray, part: NoisyCounts, grid: int, bits: Bits) -> Noisy
         law = DiscreteLaplace(part.scale * 2**grid)
     else:
         law = DiscreteGaussian(part.scale * 4**grid)
-    kept = np.clip(counts, 0, _LARGEST_SUM)
-    noisy = add_noise(kept, law.draw(len(kept), bits))
+    clipped = np.clip(counts, 0, _LARGEST_SUM)
+    noisy = add_noise(clipped, law.draw(len(clipped), bits))
     return NoisyTable(noisy.astype(np.float64) * 2.0**-grid, law.deviation * 2.0**-grid)
 
 

@@ -52,8 +52,8 @@ def learn(
     # Every public check is made before the data is looked at.
     if admit is not None:
         admit(event)
-    kept = kept_records(sequences, base.n_states, caps, owners)
-    table = release(pairs.counts(kept.symbols, kept.bounds), part, 0, words)
+    records = kept_records(sequences, base.n_states, caps, owners)
+    table = release(pairs.counts(records.symbols, records.bounds), part, 0, words)
     provenance = {
         "method": "noisy counts",
         "private": event.secure,

@@ -127,14 +127,14 @@ def kept_records(
     """
     if owners is None and caps.max_sequences > 1:
         raise InvalidInput("owners", None, "whose each sequence is, so that max_sequences can be enforced")
-    given = (
+    paths = (
         list(sequences) if isinstance(sequences, Iterable) and not isinstance(sequences, (str, bytes)) else sequences
     )
-    if isinstance(given, list) and not given:
+    if isinstance(paths, list) and not paths:
         _kept_of_owners(owners, 0, caps)
         none = np.empty(0, dtype=np.int64)
         return Kept(none, np.zeros(1, dtype=np.int64), none)
-    flat = flatten(given, n, field)
+    flat = flatten(paths, n, field)
     ends = np.append(flat.starts[1:], len(flat.states))
     chosen, n_records = _kept_of_owners(owners, flat.n_sequences, caps)
     sizes = ends - flat.starts

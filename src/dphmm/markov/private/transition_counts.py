@@ -255,9 +255,9 @@ class SortedRows(ABC):
             rows = self._held.before(rows)
         else:
             rows = rows._replace(new_owner=np.concatenate([[True], new_owner[1:]]))
-        one = _one_of_each_step(rows)
-        self._take(one.take(slice(None, -1)))
-        self._held = one.take(slice(-1, None))
+        single = _one_of_each_step(rows)
+        self._take(single.take(slice(None, -1)))
+        self._held = single.take(slice(-1, None))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"
@@ -317,10 +317,10 @@ class RunCounter(SortedRows):
         passed = np.cumsum(enough)
         at_owner = np.maximum.accumulate(np.where(others, passed - enough, -self._sequences))
         rank = passed - at_owner
-        kept = (rank <= self._caps.max_sequences) & (place < self._most)
+        within = (rank <= self._caps.max_sequences) & (place < self._most)
         begun = enough & (rank <= self._caps.max_sequences)
         states = np.concatenate([self._states, state])
-        self._totals.add(self._cells_of(states, steps, place, kept, begun))
+        self._totals.add(self._cells_of(states, steps, place, within, begun))
         self._states = states[len(state) :]
         self._counted_owner, self._step = int(owner[-1]), int(step[-1])
         self._place, self._sequences = int(place[-1]), int(rank[-1])
