@@ -214,10 +214,10 @@ class Caps:
 
         Raises InvalidInput for a promise or a cap other than that which there is.
         """
-        kept, new = self.promise, given.promise
-        if kept is not None and new is not None and kept != new:
-            expected = f"{_in_full(kept, new)}, which was promised to {whose} and stays for all of its queries"
-            raise InvalidInput("promise", _in_full(new, kept), expected)
+        promised, new = self.promise, given.promise
+        if promised is not None and new is not None and promised != new:
+            expected = f"{_in_full(promised, new)}, which was promised to {whose} and stays for all of its queries"
+            raise InvalidInput("promise", _in_full(new, promised), expected)
         return Caps(
             _one_cap("cap_epsilon", self.epsilon, given.epsilon, whose),
             _one_cap("cap_cost", self.cost, given.cost, whose),
@@ -249,10 +249,10 @@ class Caps:
     def written(self) -> str:
         """The caps as a ledger keeps changed ones: JSON with its names in order."""
         caps = {"cap_epsilon": self.epsilon, "cap_cost": self.cost}
-        kept = {name: str(cap) for name, cap in caps.items() if cap is not None}
+        document = {name: str(cap) for name, cap in caps.items() if cap is not None}
         if self.promise is not None:
-            kept["promise"] = self.promise.written()
-        return json.dumps(kept, sort_keys=True)
+            document["promise"] = self.promise.written()
+        return json.dumps(document, sort_keys=True)
 
 
 #: No limit at all.

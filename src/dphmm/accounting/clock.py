@@ -103,17 +103,17 @@ def zone_changes(zone: str, first: int, end: int) -> IntArray:
 
     The first row is of ``first``. Changes that last less than a day may be left out.
     """
-    clock, found = ZoneInfo(zone), list[tuple[int, int]]()
+    clock, pairs = ZoneInfo(zone), list[tuple[int, int]]()
 
     def ahead(second: int) -> int:
         return (_shown(clock, second).utcoffset() or timedelta()) // timedelta(seconds=1)
 
     for day in range(first, end, DAY):
-        if not found or ahead(day) != found[-1][1]:
-            before = day - DAY if found else day
+        if not pairs or ahead(day) != pairs[-1][1]:
+            before = day - DAY if pairs else day
             change = before + bisect_left(range(before, day), True, key=lambda second: ahead(second) == ahead(day))
-            found.append((change, ahead(day)))
-    changes = np.array(found, dtype=np.int64)
+            pairs.append((change, ahead(day)))
+    changes = np.array(pairs, dtype=np.int64)
     changes.setflags(write=False)
     return changes
 

@@ -38,14 +38,14 @@ def losses_between(step: Any, i: IntArray, j: IntArray, n: int) -> FloatArray:
     if step is None:
         return np.zeros(len(i))
     if hasattr(step, "loss_between"):
-        found = np.asarray(cast(PairLosses, step).loss_between(i, j), dtype=np.float64)
+        losses = np.asarray(cast(PairLosses, step).loss_between(i, j), dtype=np.float64)
     elif hasattr(step, "mechanism") and hasattr(step, "image"):
-        found = _of_plan(cast(ReleasePlan, step), i, j, n)
+        losses = _of_plan(cast(ReleasePlan, step), i, j, n)
     else:
-        found = _of_matrix(step, n)[i, j]
-    if found.shape != i.shape or not (found >= 0).all():
-        raise InvalidInput("losses", f"shape {found.shape}, or a negative or missing loss", "losses of at least 0")
-    return np.where(i == j, 0.0, found)
+        losses = _of_matrix(step, n)[i, j]
+    if losses.shape != i.shape or not (losses >= 0).all():
+        raise InvalidInput("losses", f"shape {losses.shape}, or a negative or missing loss", "losses of at least 0")
+    return np.where(i == j, 0.0, losses)
 
 
 def largest_loss(step: Any) -> float:
@@ -104,8 +104,8 @@ def _of_plan(plan: ReleasePlan, i: IntArray, j: IntArray, n: int) -> FloatArray:
         return mechanism.losses_between(image[i], image[j])
     differences, which = np.unique(image[i] - image[j], axis=0, return_inverse=True)
     losses = np.array([float_above(mechanism.loss_lattice(v)) for v in differences])
-    found: FloatArray = losses[which.ravel()]
-    return found
+    of_pairs: FloatArray = losses[which.ravel()]
+    return of_pairs
 
 
 #: Couplings looked for at most, about: pairs that only later moves need are then bounded by way of nearer ones.
@@ -172,17 +172,17 @@ def policy_leakage(
     if getattr(model, "secrets", None) is None:
         return sweep.leakage(progress)
     carried = np.full((len(steps), len(pairs)), np.nan)
-    found = sweep.leakage(progress, lambda t, sums: sweep.carry(t, sums, first, carried[t]))
+    leakage = sweep.leakage(progress, lambda t, sums: sweep.carry(t, sums, first, carried[t]))
     present, there, back = (
-        np.fmax.reduceat(of, first, axis=1) for of in (found.present, found.forward, found.backward)
+        np.fmax.reduceat(of, first, axis=1) for of in (leakage.present, leakage.forward, leakage.backward)
     )
-    return PolicyLeakage(pairs, present, there, back, sum_above(carried, present), found.couplings)
+    return PolicyLeakage(pairs, present, there, back, sum_above(carried, present), leakage.couplings)
 
 
 def secrets_of(model: Any) -> IntArray:
     """The secret of each state (N,) of a chain: the state itself where it has none."""
-    own: IntArray | None = getattr(model, "secrets", None)
-    return np.arange(len(model.initial), dtype=np.int64) if own is None else own
+    secrets: IntArray | None = getattr(model, "secrets", None)
+    return np.arange(len(model.initial), dtype=np.int64) if secrets is None else secrets
 
 
 def _lifted_edges(edges: IntArray, secrets: IntArray) -> tuple[IntArray, IntArray]:
@@ -190,13 +190,13 @@ def _lifted_edges(edges: IntArray, secrets: IntArray) -> tuple[IntArray, IntArra
     order = np.argsort(secrets, kind="stable")
     sizes = np.bincount(secrets)
     begins = np.cumsum(sizes) - sizes
-    one, other = edges.T
-    counts = sizes[one] * sizes[other]
+    start, other = edges.T
+    counts = sizes[start] * sizes[other]
     edge = np.repeat(np.arange(len(edges)), counts)
     first = np.cumsum(counts) - counts
     place = np.arange(len(edge)) - first[edge]
     of_one, of_other = place // sizes[other][edge], place % sizes[other][edge]
-    pairs = order[begins[one][edge] + of_one], order[begins[other][edge] + of_other]
+    pairs = order[begins[start][edge] + of_one], order[begins[other][edge] + of_other]
     return np.stack(pairs, axis=1), first
 
 
@@ -232,10 +232,10 @@ class _Sweep:
         done, steps = itertools.count(1), 2 * len(self._steps)
 
         def counted(found: Iterator[tuple[int, FloatArray]]) -> Iterator[tuple[int, FloatArray]]:
-            for one in found:
+            for step in found:
                 if progress is not None:
                     progress(next(done), steps)
-                yield one
+                yield step
 
         shape = (len(self._steps), len(self._edges))
         i, j = self._edges.T
@@ -265,12 +265,12 @@ class _Sweep:
         logs, possible = self._marginals[t].log_probability, self._marginals[t].support
         for edge, (begin, end) in enumerate(itertools.pairwise([*first.tolist(), len(self._edges)])):
             pairs = self._edges[begin:end]
-            one, other = (np.unique(ends[possible[ends]]) for ends in pairs.T)
+            start, other = (np.unique(ends[possible[ends]]) for ends in pairs.T)
             within = possible[pairs].all(axis=1)
             if not within.any():
                 continue
-            shares = logs[one] - np.logaddexp.reduce(logs[one]), logs[other] - np.logaddexp.reduce(logs[other])
-            block = [both[begin:end][within].reshape(len(one), len(other)) for both in sums]
+            shares = logs[start] - np.logaddexp.reduce(logs[start]), logs[other] - np.logaddexp.reduce(logs[other])
+            block = [both[begin:end][within].reshape(len(start), len(other)) for both in sums]
             most[edge] = max(_carried(*shares, block[0]), _carried(*shares[::-1], block[1].T))
 
     def _forward(self) -> Iterator[tuple[int, FloatArray]]:
@@ -322,8 +322,8 @@ class _Sweep:
     def _by_way(self, result: FloatArray, near: BoolArray, far: BoolArray, cost: float) -> None:
         first, second = np.nonzero(far)
         start = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
-        found = _kernels.policy_leakage.by_way_of(result, start, np.nonzero(near)[1], first, second, cost)
-        result[first, second] = np.where(found < cost, np.nextafter(found, np.inf), found)
+        costs = _kernels.policy_leakage.by_way_of(result, start, np.nonzero(near)[1], first, second, cost)
+        result[first, second] = np.where(costs < cost, np.nextafter(costs, np.inf), costs)
 
     def _losses(self, t: int) -> FloatArray:
         """Pair losses (n, n) of a step where some level needs them; 0 elsewhere, where nothing reads them."""
@@ -361,14 +361,14 @@ def _without_infinities(limits: FloatArray) -> tuple[FloatArray, float]:
 def _edges(edges: Any, n: int) -> IntArray:
     if callable(getattr(edges, "edges", None)):
         edges = edges.edges()
-    found = np.asarray(edges)
-    if found.size == 0:
+    pairs = np.asarray(edges)
+    if pairs.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
-    if found.ndim != 2 or found.shape[1] != 2 or not np.issubdtype(found.dtype, np.integer):
-        raise InvalidInput("edges", f"an array of shape {found.shape} and type {found.dtype}", "pairs of states (m, 2)")
-    if found.min() < 0 or found.max() >= n or (found[:, 0] == found[:, 1]).any():
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+        raise InvalidInput("edges", f"an array of shape {pairs.shape} and type {pairs.dtype}", "pairs of states (m, 2)")
+    if pairs.min() < 0 or pairs.max() >= n or (pairs[:, 0] == pairs[:, 1]).any():
         raise InvalidInput("edges", "a state out of range, or joined to itself", f"pairs of states from 0 to {n - 1}")
-    return found.astype(np.int64)
+    return pairs.astype(np.int64)
 
 
 #: Marginals that differ by less, in logs, have one reversal.
@@ -484,13 +484,13 @@ class _Search:
 
     def _needed(self, rows: Any, k: int, m: int) -> float:
         """The hops that the rows k and m need."""
-        (one, q), (other, d) = _row(rows, k), _row(rows, m)
-        states = np.union1d(one, other)
+        (columns, q), (other, d) = _row(rows, k), _row(rows, m)
+        states = np.union1d(columns, other)
         if not len(states):
             # Nothing but jumps leads to either.
             return 0.0
         shares, others = np.zeros(len(states)), np.zeros(len(states))
-        shares[np.searchsorted(states, one)], others[np.searchsorted(states, other)] = q, d
+        shares[np.searchsorted(states, columns)], others[np.searchsorted(states, other)] = q, d
         limits = self._hops[np.ix_(self._secrets[states], self._secrets[states])]
         key = shares.tobytes() + others.tobytes() + limits.tobytes()
         if key not in self.known:
@@ -524,11 +524,11 @@ def _hops(edges: IntArray, n: int) -> FloatArray:
 
 
 def _policy_edges(policy: Any, n: int) -> IntArray:
-    found = np.asarray(policy.edges() if hasattr(policy, "edges") else policy)
-    if found.size == 0:
+    pairs = np.asarray(policy.edges() if hasattr(policy, "edges") else policy)
+    if pairs.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
-    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
-        raise InvalidInput("policy", f"an array of shape {found.shape}", "a policy, or edges (m, 2)")
-    if found.min() < 0 or found.max() >= n:
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise InvalidInput("policy", f"an array of shape {pairs.shape}", "a policy, or edges (m, 2)")
+    if pairs.min() < 0 or pairs.max() >= n:
         raise InvalidInput("policy", "an edge of no state", f"states 0 to {n - 1}, those of the model")
-    return found.astype(np.int64)
+    return pairs.astype(np.int64)

@@ -257,18 +257,18 @@ def learned(events: LearningEvent | Iterable[LearningEvent]) -> Guarantee:
     """
     if isinstance(events, (Set, Mapping)):
         raise InvalidInput("events", type(events).__name__, "a list: a set holds equal fits once")
-    given = list(events) if isinstance(events, Iterable) else [events]
-    for event in given:
+    fits = list(events) if isinstance(events, Iterable) else [events]
+    for event in fits:
         if not isinstance(event, LearningEvent):
             raise InvalidInput("events", type(event).__name__, "private fits: nothing bounds what others lose")
     for name in ("neighbours", "unit"):
-        came = sorted({getattr(event, name) for event in given})
-        if len(came) != 1:
-            raise InvalidInput("events", f"{name} {came}", f"fits with one kind of {name}")
-    value = sum((event.epsilon for event in given), Fraction(0))
-    delta = sum((event.delta for event in given), Fraction(0))
-    secure = all(event.secure for event in given)
-    words = learned_words(given[0].neighbours, given[0].unit, delta, secure)
+        kinds = sorted({getattr(event, name) for event in fits})
+        if len(kinds) != 1:
+            raise InvalidInput("events", f"{name} {kinds}", f"fits with one kind of {name}")
+    value = sum((event.epsilon for event in fits), Fraction(0))
+    delta = sum((event.delta for event in fits), Fraction(0))
+    secure = all(event.secure for event in fits)
+    words = learned_words(fits[0].neighbours, fits[0].unit, delta, secure)
     return Guarantee(value, words, "docs/proofs/learning.md, 1")
 
 
@@ -318,9 +318,9 @@ def learning_event(provenance: Mapping[str, Any], field: str = "privacy") -> Lea
     try:
         event = event_from(provenance["privacy"])
     except InvalidInput as error:
-        came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
-        came = f"a record of its learning with {error.field} {came}"
-        raise InvalidInput(field, came, f"{expected}; fit the model again") from None
+        text, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
+        text = f"a record of its learning with {error.field} {text}"
+        raise InvalidInput(field, text, f"{expected}; fit the model again") from None
     private = isinstance(event, LearningEvent) and event.secure
     if provenance.get("private") is not private:
         raise InvalidInput("private", provenance.get("private"), f"{private}, as its own record of the fit says")
@@ -462,16 +462,16 @@ def per_record_total(events: DependentEvent | Iterable[DependentEvent]) -> Guara
 
     Raises InvalidInput for other events, and Refused for noise that can be replayed.
     """
-    given = [events] if isinstance(events, DependentEvent) else list(events)
-    if not all(isinstance(event, DependentEvent) for event in given):
-        raise InvalidInput("events", [type(event).__name__ for event in given], "events of dependent queries")
-    if not all(event.secure for event in given):
+    queries = [events] if isinstance(events, DependentEvent) else list(events)
+    if not all(isinstance(event, DependentEvent) for event in queries):
+        raise InvalidInput("events", [type(event).__name__ for event in queries], "events of dependent queries")
+    if not all(event.secure for event in queries):
         raise Refused("nothing is promised of noise that can be replayed")
-    if not all(event.neighbours == "add-remove" for event in given):
-        given = [event.for_replacement() for event in given]
-    change = CHANGES[given[0].neighbours if given else "replace"]
+    if not all(event.neighbours == "add-remove" for event in queries):
+        queries = [event.for_replacement() for event in queries]
+    change = CHANGES[queries[0].neighbours if queries else "replace"]
     return Guarantee(
-        sum((event.per_record for event in given), Fraction(0)),
+        sum((event.per_record for event in queries), Fraction(0)),
         f"bounds the loss of {change} one record, all others as they are, over all queries",
         "docs/proofs/dependent-markov.md",
     )
@@ -613,11 +613,11 @@ def _one_partner(queries: Iterable[str], partners: Mapping[str, Mapping[int, int
 
 
 def _checked(losses: Iterable[Loss], field: str) -> list[Loss]:
-    given = list(losses)
-    for loss in given:
+    checked = list(losses)
+    for loss in checked:
         if not (isinstance(loss, float) and loss == math.inf):
             check_exact(loss, field)
-    return given
+    return checked
 
 
 def _largest(losses: Iterable[Loss], field: str) -> Loss:
@@ -625,8 +625,8 @@ def _largest(losses: Iterable[Loss], field: str) -> Loss:
 
 
 def _sum(losses: Iterable[Loss], field: str) -> Loss:
-    given = _checked(losses, field)
-    return math.inf if math.inf in given else sum((Fraction(loss) for loss in given), Fraction(0))
+    checked = _checked(losses, field)
+    return math.inf if math.inf in checked else sum((Fraction(loss) for loss in checked), Fraction(0))
 
 
 _DIGITS = 60

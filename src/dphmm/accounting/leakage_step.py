@@ -139,15 +139,15 @@ class MarginalSequence:
 
 def compressed(transition: Any) -> Any:
     """A transition matrix, or a model's, as a csr_array of positive float64 entries; rows sum to 1, or are empty."""
-    given = getattr(transition, "transition", transition)
-    if not sparse.issparse(given):
+    entries = getattr(transition, "transition", transition)
+    if not sparse.issparse(entries):
         try:
-            given = np.asarray(given, dtype=np.float64)
+            entries = np.asarray(entries, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidInput("transition", type(transition).__name__, "a matrix of probabilities") from None
-        if given.ndim != 2:
-            raise InvalidInput("transition", f"an array of shape {given.shape}", "a matrix")
-    matrix = sparse.csr_array(given, dtype=np.float64)
+        if entries.ndim != 2:
+            raise InvalidInput("transition", f"an array of shape {entries.shape}", "a matrix")
+    matrix = sparse.csr_array(entries, dtype=np.float64)
     if not matrix.has_canonical_format or not matrix.data.all():
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -172,11 +172,11 @@ def reversed_transition(transition: Any, marginal: FloatArray) -> Any:
     ``marginal`` is stationary.
     """
     matrix = compressed(transition)
-    given = np.asarray(marginal, dtype=np.float64)
-    if given.shape != (matrix.shape[0],) or not (given >= 0).all() or abs(float(given.sum()) - 1) > 1e-9:
+    law = np.asarray(marginal, dtype=np.float64)
+    if law.shape != (matrix.shape[0],) or not (law >= 0).all() or abs(float(law.sum()) - 1) > 1e-9:
         expected = f"{matrix.shape[0]} probabilities with sum 1"
-        raise InvalidInput("marginal", f"an array of shape {given.shape}", expected)
-    return reversed_columns(matrix.tocsc(), marginal_of(given))
+        raise InvalidInput("marginal", f"an array of shape {law.shape}", expected)
+    return reversed_columns(matrix.tocsc(), marginal_of(law))
 
 
 def reversed_columns(columns: Any, before: Marginal) -> Any:
@@ -289,10 +289,10 @@ class LeakageStep:
         if sure:
             return rho, corner
         bounds = self._bounds(rho)
-        found = _kernels.leakage.worst_pair(
+        worst = _kernels.leakage.worst_pair(
             self._indptr, self._columns, self._data, self._rows, s, e, (rho, *corner), bounds, np.zeros(self._width)
         )
-        rho, corner = float(found[0]), (float(found[1]), float(found[2]))
+        rho, corner = float(worst[0]), (float(worst[1]), float(worst[2]))
         self._corners.learn(rho, corner)
         self._keep(rho, bounds)
         return rho, corner
@@ -340,15 +340,15 @@ def shares_nothing(indptr: IntArray, columns: IntArray, rows: IntArray, within: 
     """
     if len(rows) < 2:
         return False
-    kept = np.ones(int(columns.max(initial=-1)) + 1, dtype=np.bool_) if within is None else within
-    counts = _sums(kept[columns], indptr)[rows]
+    allowed = np.ones(int(columns.max(initial=-1)) + 1, dtype=np.bool_) if within is None else within
+    counts = _sums(allowed[columns], indptr)[rows]
     rows = rows[counts > 0]
     if len(rows) < 2:
         return False
     for row in (rows[0], rows[int(np.argmin(counts[counts > 0]))]):
-        marked = np.zeros_like(kept)
+        marked = np.zeros_like(allowed)
         marked[columns[indptr[row] : indptr[row + 1]]] = True
-        if (_sums((marked & kept)[columns], indptr)[rows] == 0).any():
+        if (_sums((marked & allowed)[columns], indptr)[rows] == 0).any():
             return True
     return False
 
@@ -356,8 +356,8 @@ def shares_nothing(indptr: IntArray, columns: IntArray, rows: IntArray, within: 
 def _sums(marked: BoolArray, indptr: IntArray) -> IntArray:
     """The number of marked entries in each row."""
     before = np.concatenate([[0], np.cumsum(marked)])
-    found: IntArray = before[indptr[1:]] - before[indptr[:-1]]
-    return found
+    sums: IntArray = before[indptr[1:]] - before[indptr[:-1]]
+    return sums
 
 
 def leakage_step(transition: Any, alpha: float, rows: States = None) -> float:
@@ -443,8 +443,8 @@ class Scan:
         """A number that is not below L(alpha), as of a `LeakageCurve`."""
         if alpha <= 0.0:
             return 0.0
-        found = 0.0 if self._same else self._increase(alpha)
-        return min(alpha, found + _kernels.leakage.moved_by(self._error, alpha))
+        increase = 0.0 if self._same else self._increase(alpha)
+        return min(alpha, increase + _kernels.leakage.moved_by(self._error, alpha))
 
 
 def _prefixes(row: FloatArray, others: FloatArray) -> FloatArray:
@@ -461,8 +461,8 @@ def _front(points: FloatArray) -> FloatArray:
     """Points that no other beats in both coordinates, by rising d and rising q."""
     points = points[np.lexsort((-points[:, 1], points[:, 0]))]
     best = np.maximum.accumulate(points[:, 1])
-    kept = np.r_[True, points[1:, 1] > best[:-1]]
-    front: FloatArray = points[kept]
+    unbeaten = np.r_[True, points[1:, 1] > best[:-1]]
+    front: FloatArray = points[unbeaten]
     return front
 
 

@@ -377,8 +377,8 @@ def summarise_ledger(ledger: Ledger, subject: str | None = None) -> tuple[Subjec
         for key in keys:
             yield from ledger.entries(*key)
 
-    found = summarise(entries(), headers)
-    return tuple(replace(each, caps=ledger.caps(each.subject)) for each in found)
+    summaries = summarise(entries(), headers)
+    return tuple(replace(each, caps=ledger.caps(each.subject)) for each in summaries)
 
 
 class _Tally:
@@ -470,10 +470,10 @@ class LedgerSummary:
         }
 
     def _person_document(self, spent: Loss) -> dict[str, Any]:
-        found = self.totals_of(spent)
+        both = self.totals_of(spent)
         return {
-            "replaced": {**guarantee_document(found.replaced), "delta": str(found.replaced_delta)},
-            "present": {**guarantee_document(found.present), "delta": str(found.present_delta)},
+            "replaced": {**guarantee_document(both.replaced), "delta": str(both.replaced_delta)},
+            "present": {**guarantee_document(both.present), "delta": str(both.present_delta)},
         }
 
 
@@ -497,10 +497,10 @@ def ledger_summary(ledger: Ledger, subject: str | None = None, delta: Exact | No
     """
     subjects, facts = summarise_ledger(ledger, subject), ledger.facts()
     at = facts.get("delta", DELTA) if delta is None else check_delta(exact_number(delta, "delta"), "delta")
-    found = LedgerSummary(subjects, ledger.publications(), facts.get("cap_epsilon"), at)
+    summary = LedgerSummary(subjects, ledger.publications(), facts.get("cap_epsilon"), at)
     if subject is not None and not subjects:
         raise InvalidInput("subject", subject, "a subject of this ledger")
-    return found
+    return summary
 
 
 def guarantee_document(guarantee: Guarantee) -> dict[str, Any]:

@@ -93,22 +93,22 @@ class Population:
     space: StateSpace | None = field(default=None, repr=False)
 
     def __getattr__(self, name: str) -> Any:
-        own = {one.name for one in fields(Density)} - {"period"}
-        if name in own and len(self.densities) == 1:
+        names = {attribute.name for attribute in fields(Density)} - {"period"}
+        if name in names and len(self.densities) == 1:
             return getattr(self.densities[0], name)
         raise AttributeError(f"{type(self).__name__} of {len(self.densities)} periods has no {name}; see densities")
 
     def records(self, flows: bool = False) -> list[dict[str, Any]]:
         """The shares of all periods, or their flows, as rows of a table."""
-        found = []
-        for one in self.densities:
-            for share in one.region_flows if flows else one.regions:
+        rows = []
+        for fit in self.densities:
+            for share in fit.region_flows if flows else fit.regions:
                 where = (
                     {"origin": share.region, "destination": share.destination} if flows else {"region": share.region}
                 )
-                told = {name: getattr(share, name) for name in ("estimate", "linear", "low", "high", "standard_error")}
-                found.append({"period": one.period, **where, **told, "people": one.n, "answerable": share.why or "yes"})
-        return found
+                sizes = {name: getattr(share, name) for name in ("estimate", "linear", "low", "high", "standard_error")}
+                rows.append({"period": fit.period, **where, **sizes, "people": fit.n, "answerable": share.why or "yes"})
+        return rows
 
     def to_pandas(self, flows: bool = False) -> pd.DataFrame:
         """A frame with a row for each period and region: period, region, estimate, linear, low, high, ...
@@ -126,17 +126,17 @@ class Population:
         """
         import pyarrow as pa
 
-        told = [one for one in self.densities if one.q is not None]
-        if self.space is None or not told:
+        fits = [fit for fit in self.densities if fit.q is not None]
+        if self.space is None or not fits:
             raise InvalidInput("population", "no likeliest density", "a release under fewer laws")
         columns: dict[str, Any] = {
-            "period": [one.period for one in told for _ in range(self.space.n_states)],
-            "state": list(self.space.names) * len(told),
+            "period": [fit.period for fit in fits for _ in range(self.space.n_states)],
+            "state": list(self.space.names) * len(fits),
         }
         place = self.space.to_latlon(self.space.own_answers)
         if place is not None:
-            columns |= {axis: np.tile(values, len(told)) for axis, values in zip(("lat", "lon"), place, strict=True)}
-        columns["share"] = np.concatenate([one.q for one in told if one.q is not None])
+            columns |= {axis: np.tile(values, len(fits)) for axis, values in zip(("lat", "lon"), place, strict=True)}
+        columns["share"] = np.concatenate([fit.q for fit in fits if fit.q is not None])
         return pa.table(columns)
 
     def _repr_html_(self) -> str:
@@ -254,12 +254,12 @@ def population_of_rows(
     if (end := setting.space.index_of(END)) >= 0 and END not in named:
         named = named.beside(END, np.arange(setting.space.n_states) == end)
     linear = LinearEstimates(answers.plans, named, public_guess(setting.model), setting.space)
-    found = []
-    for name, own in periods:
-        pairs = answers.pairs(own) if flows else None
-        found.append(_density(name, answers.take(own), pairs, linear, starts, reads, setting.space))
-    notes = (*named.notes, *_scope(rows, answers, linear, flows), *_notes(answers, found, flows, setting))
-    return Population(tuple(found), answers.public, notes, len(np.unique(answers.person)), setting.space)
+    densities = []
+    for name, which in periods:
+        pairs = answers.pairs(which) if flows else None
+        densities.append(_density(name, answers.take(which), pairs, linear, starts, reads, setting.space))
+    notes = (*named.notes, *_scope(rows, answers, linear, flows), *_notes(answers, densities, flows, setting))
+    return Population(tuple(densities), answers.public, notes, len(np.unique(answers.person)), setting.space)
 
 
 def _scope(rows: ReleasedRows, answers: Answers, linear: LinearEstimates, flows: bool) -> Iterator[str]:
@@ -273,26 +273,26 @@ def _scope(rows: ReleasedRows, answers: Answers, linear: LinearEstimates, flows:
         yield f"shares are among what has not ended; that of {END} is among all{others}"
 
 
-def _notes(answers: Answers, found: Sequence[Density], flows: bool, setting: Setting) -> Iterator[str]:
+def _notes(answers: Answers, densities: Sequence[Density], flows: bool, setting: Setting) -> Iterator[str]:
     """The notes for a reader on the method and the limits of the estimates."""
     if not answers.public:
         yield "speaks of the steps that were asked, which earlier answers chose: answers count alike, not persons"
         yield "intervals are a normal approximation, which misses more often of fewer than some 300 people"
     elif not setting.has_public_plans:
         yield "plans hang on earlier answers: intervals hold if no other plan than those of these answers was possible"
-    if any(one.q is None for one in found):
+    if any(fit.q is None for fit in densities):
         yield (
             "no likeliest density: too many answers were drawn under laws of fewer than 30 people; "
             "the linear estimates are unbiased all the same"
         )
-    told = [share for one in found for share in (*one.regions, *one.region_flows) if share.low is not None]
-    wide = sum(share.low == 0 and share.high == 1 for share in told)
+    shares = [share for fit in densities for share in (*fit.regions, *fit.region_flows) if share.low is not None]
+    wide = sum(share.low == 0 and share.high == 1 for share in shares)
     if wide:
         yield (
-            f"intervals from 0 to 100 %, which say nothing: {wide:,} of {len(told):,}; more people, larger regions or "
-            "longer periods narrow them"
+            f"intervals from 0 to 100 %, which say nothing: {wide:,} of {len(shares):,}; more people, larger regions "
+            "or longer periods narrow them"
         )
-    if flows and all(one.flows is None for one in found):
+    if flows and all(fit.flows is None for fit in densities):
         yield "no flows: nobody has two answers, or too many of them under laws of few people"
 
 
@@ -359,11 +359,11 @@ def _periods(rows: ReleasedRows, answers: Answers, per: str, zone: str) -> list[
         raise InvalidInput("t", "a time that cannot be read", "a table as it was released")
     local = micros[answers.row] + _offset(zone)
     number = local // _DAY if per == "day" else local % _DAY // _HOUR
-    found = []
-    for one in np.unique(number).tolist():
-        name = str(np.datetime64(one, "D")) if per == "day" else f"{one:02d}:00"
-        found.append((name, np.flatnonzero(number == one)))
-    return found
+    periods = []
+    for period in np.unique(number).tolist():
+        name = str(np.datetime64(period, "D")) if per == "day" else f"{period:02d}:00"
+        periods.append((name, np.flatnonzero(number == period)))
+    return periods
 
 
 def _offset(zone: str) -> int:
@@ -412,15 +412,15 @@ def expected_errors(
     plan = setting.first_plan()
     named = default_regions(space, [plan]) if regions is None else checked_regions(regions, space)
     linear = LinearEstimates([plan], named, guess, space)
-    told = dict[int, Told]()
+    by_region = dict[int, Told]()
     if len(linear.answered):
         known = linear.answered
         errors, shares = linear.standard_errors(people)[known], (guess @ linear.masks)[known]
         squares = people * errors**2 + shares**2
         expected = Seen(shares, squares, squares - 2 * shares + 1.0)
         ends = interval(expected, people, linear.terms(np.zeros(1, dtype=np.int64), known))
-        told = dict(zip(known.tolist(), each_share(shares, ends, errors), strict=True))
+        by_region = dict(zip(known.tolist(), each_share(shares, ends, errors), strict=True))
     return [
-        Share(name, "", None, *told.get(number, NOTHING), linear.why[number])
+        Share(name, "", None, *by_region.get(number, NOTHING), linear.why[number])
         for number, name in enumerate(linear.names)
     ]

@@ -105,8 +105,8 @@ class StepRows(NamedTuple):
 class StepRequests(NamedTuple):
     """Requests (m,) to the ledger: the subject, its first step, how many steps, the row it serves, whether it skips.
 
-    ``served`` (k,) are the requests of a row's own step: neither a skip ahead of a row nor one without a row. ``choices``
-    and ``moment`` are those of the rows.
+    ``served`` (k,) are the requests of a row's own step: neither a skip ahead of a row nor one without a row.
+    ``choices`` and ``moment`` are those of the rows.
     """
 
     owner: IntArray
