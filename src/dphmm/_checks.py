@@ -101,25 +101,25 @@ def state_mask(states: States, n: int, field: str = "constraint") -> BoolArray:
     """The boolean mask (n,) of some states given as a mask, as state numbers, or as None for all."""
     if states is None:
         return np.ones(n, dtype=np.bool_)
-    given = np.asarray(states)
-    if given.ndim != 1:
-        raise InvalidInput(field, f"an array of shape {given.shape}", f"a mask ({n},) or state numbers")
-    if given.dtype == np.bool_:
-        if len(given) != n:
-            raise InvalidInput(field, f"a mask of {len(given)}", f"one of {n} states")
-        return given.copy()
+    entries = np.asarray(states)
+    if entries.ndim != 1:
+        raise InvalidInput(field, f"an array of shape {entries.shape}", f"a mask ({n},) or state numbers")
+    if entries.dtype == np.bool_:
+        if len(entries) != n:
+            raise InvalidInput(field, f"a mask of {len(entries)}", f"one of {n} states")
+        return entries.copy()
     mask = np.zeros(n, dtype=np.bool_)
-    if len(given) == 0:
+    if len(entries) == 0:
         return mask
-    if not np.issubdtype(given.dtype, np.integer):
-        raise InvalidInput(field, f"dtype {given.dtype}", "booleans or integer state numbers")
-    outside = (given < 0) | (given >= n)
+    if not np.issubdtype(entries.dtype, np.integer):
+        raise InvalidInput(field, f"dtype {entries.dtype}", "booleans or integer state numbers")
+    outside = (entries < 0) | (entries >= n)
     if outside.any():
-        raise InvalidInput(field, int(given[outside][0]), f"state numbers from 0 to {n - 1}")
-    if n > 2 and len(given) == n and given.max() <= 1:
+        raise InvalidInput(field, int(entries[outside][0]), f"state numbers from 0 to {n - 1}")
+    if n > 2 and len(entries) == n and entries.max() <= 1:
         # Read as numbers it would be the states 0 and 1, which is hardly what was meant.
         raise InvalidInput(field, f"{n} numbers, all 0 or 1", "a mask of booleans (astype(bool)), or state numbers")
-    mask[given] = True
+    mask[entries] = True
     return mask
 
 

@@ -234,10 +234,10 @@ class Batch:
             for entry in self.ledger.entries(subject, query):
                 if entry.plan_hash is None:
                     continue
-                own, step = chosen.get(entry.t + begins - 1), entry.t + begins - 1
-                if chosen_of(self.ledger.plan(entry.plan_hash)) != ({} if own is None else own.told):
-                    came = f"another choice for step {step} than {quoted(subject)} was released under"
-                    raise InvalidInput("step_choices", came, "those of all steps that are stored, and more")
+                choice, step = chosen.get(entry.t + begins - 1), entry.t + begins - 1
+                if chosen_of(self.ledger.plan(entry.plan_hash)) != ({} if choice is None else choice.told):
+                    fault = f"another choice for step {step} than {quoted(subject)} was released under"
+                    raise InvalidInput("step_choices", fault, "those of all steps that are stored, and more")
 
     def run(
         self,
@@ -332,10 +332,10 @@ class Batch:
         ]
         if others:
             name = Path(output).name
-            came = f"a ledger without the releases in {name} of {len(others)} users, {others[0]!r} among them"
+            fault = f"a ledger without the releases in {name} of {len(others)} users, {others[0]!r} among them"
             raise InvalidInput(
                 "ledger",
-                came,
+                fault,
                 f"the ledger that they are in, query {query!r}; a new output asks them again, and is paid for",
             )
 
@@ -576,13 +576,13 @@ class Batch:
         self.limited = self.limits(self.caps) or len(visits.users) > 0
         for number, visit in enumerate(visits):
             # Whoever names none is held to what the account has.
-            kept = self.ledger.caps(visit.user) if visit.user in held else UNLIMITED
-            self.limited &= self.limits(self.caps) or self.limits(kept)
-            if kept == UNLIMITED == self.caps:
+            stored = self.ledger.caps(visit.user) if visit.user in held else UNLIMITED
+            self.limited &= self.limits(self.caps) or self.limits(stored)
+            if stored == UNLIMITED == self.caps:
                 continue
             origin, header = histories[visit.user]
             subject = self._met(visit.user, origin, header)
-            caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
+            caps = stored.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
             # A cap that is given now was looked at above.
             kept_cap = caps.epsilon if self.caps.epsilon is None else None
             if paces or (caps.promise is None and kept_cap is None):
@@ -638,8 +638,8 @@ class Batch:
         names = tuple(self.names_of(rows.users))
         if len(set(names)) < len(names):
             name, times = Counter(names).most_common(1)[0]
-            came = f"{times} users who are one person, {quoted(name)}"
-            raise InvalidInput("users", came, "rows numbered by person, or a ledger that compares names exactly")
+            fault = f"{times} users who are one person, {quoted(name)}"
+            raise InvalidInput("users", fault, "rows numbered by person, or a ledger that compares names exactly")
         return (rows if names == rows.users else replace(rows, users=names)).showing(self._times)
 
     @property
@@ -803,8 +803,8 @@ def _check_clock(user: str, origin: str, clock: str | None) -> None:
         raise InvalidInput("ledger", f"a history whose step 1 is {origin!r}", "one that a batch has written")
     other = origin if "@" in origin else None
     if other != clock:
-        came = f"{_CLOCKS[clock]} of {quoted(user)}, whose history in the ledger goes by {_CLOCKS[other]}"
-        raise InvalidInput("t", came, "the column that the rows before went by")
+        fault = f"{_CLOCKS[clock]} of {quoted(user)}, whose history in the ledger goes by {_CLOCKS[other]}"
+        raise InvalidInput("t", fault, "the column that the rows before went by")
 
 
 def _number(origin: str) -> int:
@@ -919,8 +919,8 @@ def release_many(
     loaded = load_trajectories(table, space=space, timezone=timezone, spelling=batch.ledger.spelling)
     _require_times(table, model)
     if len(loaded.rejected):
-        came = f"{len(loaded.rejected)} rows that cannot be read"
-        raise InvalidInput("table", came, "a user, a time and a place or state in every row")
+        fault = f"{len(loaded.rejected)} rows that cannot be read"
+        raise InvalidInput("table", fault, "a user, a time and a place or state in every row")
     owners = _checked_output(batch, output, model_people, resume, loaded.trajectories)
     with shown(progress, "release") as report:
         visits = batch.visits(loaded.trajectories)
@@ -932,8 +932,8 @@ def release_many(
     if output is not None and rows is not None:
         write_statement(output, batch.statement(published, owners.people, known_by=owners.known_by))
         batch.write_owner_counts(owner_path(str(output)), visits, published, {})
-    if rows is not None and (told := unanswered_words(*_people(rows), noun_words(batch.noun)["people"])) is not None:
-        warnings.warn(told, UserWarning, stacklevel=2)
+    if rows is not None and (words := unanswered_words(*_people(rows), noun_words(batch.noun)["people"])) is not None:
+        warnings.warn(words, UserWarning, stacklevel=2)
     released = to_kind(released_table([] if rows is None else rows, space), table)
     # Rows are in order of user and step, not of the input: its index would name other rows.
     return released.reset_index(drop=True) if hasattr(released, "reset_index") else released

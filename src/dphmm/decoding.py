@@ -57,8 +57,8 @@ class OtherQuery:
     ) -> tuple[ReleasedRows, Subjects]:
         """Its rows, and what they were released under. Raises InvalidInput as `smooth` does."""
         public = first.model, first.policy, first.space if self.space is None else self.space
-        own: PlanChoices = {**self.options, "start": first.options.start}
-        return rows_and_subjects(self.released, public, self.epsilon, initials, step_choices, **own)
+        choices: PlanChoices = {**self.options, "start": first.options.start}
+        return rows_and_subjects(self.released, public, self.epsilon, initials, step_choices, **choices)
 
 
 def rows_and_subjects(
@@ -72,8 +72,8 @@ def rows_and_subjects(
     """The rows of a finished release, and what they were released under. Raises InvalidInput as `smooth` does."""
     check_same_states(*public)
     rows = released_rows(released, public[-1])
-    own = epsilon_of(rows) if epsilon is None else epsilon
-    setting = Setting.of(*public, own, varies=names_chosen(checked_steps(step_choices or {})), **choices)
+    exact = epsilon_of(rows) if epsilon is None else epsilon
+    setting = Setting.of(*public, exact, varies=names_chosen(checked_steps(step_choices or {})), **choices)
     return rows, Subjects(setting, initials, step_choices)
 
 
@@ -141,7 +141,7 @@ def smooth(
     Source: docs/reading.md.
     """
     rows, subjects = rows_and_subjects(released, (model, policy, space), epsilon, initials, step_choices, **choices)
-    others = [one.read(subjects.setting, initials, step_choices) for one in beside]
+    others = [query.read(subjects.setting, initials, step_choices) for query in beside]
     places = own_places_of(rows, subjects, others, believe) if own_places else None
     with shown(progress, "smooth") as report:
         smoothed = smooth_rows(
@@ -179,14 +179,14 @@ def smooth_rows(
     believed = believed_model(subjects.setting, believe)
     smoothers, others, done = Smoothers(subjects, believed), OtherRows(beside), 0
     users, models = rows.by_user(), (subjects.setting.model, believed)
-    people = ((smoothers.of(user), published_of(rows, user, own, *models), others.of(user)) for user, own in users)
-    for (_, own), part in zip(users, smooth_people(people, marginals=marginals, path=path, places=places), strict=True):
-        mean[own], probability[own], state[own] = part.mean, part.probability, part.state
+    people = ((smoothers.of(user), published_of(rows, user, at, *models), others.of(user)) for user, at in users)
+    for (_, at), part in zip(users, smooth_people(people, marginals=marginals, path=path, places=places), strict=True):
+        mean[at], probability[at], state[at] = part.mean, part.probability, part.state
         if way is not None and part.path is not None:
-            way[own] = part.path
+            way[at] = part.path
         if whole is not None:
-            whole[own] = part.marginals
-        done += len(own)
+            whole[at] = part.marginals
+        done += len(at)
         if progress is not None:
             progress(done, n)
     return SmoothedSteps(mean, state, probability, way, whole)
@@ -204,11 +204,11 @@ def own_places_of(
     """
     believed = believed_model(subjects.setting, believe)
     smoothers, others = Smoothers(subjects, believed), OtherRows(beside)
-    own = dict(rows.by_user())
-    names = deciding({user: sum(rows.plans[row] != "" for row in at.tolist()) for user, at in own.items()})
+    rows_of = dict(rows.by_user())
+    names = deciding({user: sum(rows.plans[row] != "" for row in at.tolist()) for user, at in rows_of.items()})
     models = subjects.setting.model, believed
-    told = ((user, published_of(rows, user, own[user], *models)) for user in names)
-    people = (smoothers.of(user).person(published, others.of(user)) for user, published in told)
+    answers = ((user, published_of(rows, user, rows_of[user], *models)) for user in names)
+    people = (smoothers.of(user).person(published, others.of(user)) for user, published in answers)
     return chosen_places(people, public_base(subjects.setting.model))
 
 
@@ -221,9 +221,9 @@ class OtherRows:
     def of(self, user: str) -> list[tuple[Smoother, AnswerHistory]]:
         """The smoother and the published answers about a user, for each query that knows the user."""
         return [
-            (smoothers.of(user), published_of(rows, user, own[user], smoothers.of(user).model))
-            for rows, own, smoothers in self._queries
-            if user in own
+            (smoothers.of(user), published_of(rows, user, rows_of[user], smoothers.of(user).model))
+            for rows, rows_of, smoothers in self._queries
+            if user in rows_of
         ]
 
 
@@ -283,7 +283,7 @@ def event_odds(
     Source: docs/proofs/composition.md.
     """
     rows, subjects = rows_and_subjects(released, (model, policy, space), epsilon, initials, step_choices, **choices)
-    others = [one.read(subjects.setting, initials, step_choices) for one in beside]
+    others = [query.read(subjects.setting, initials, step_choices) for query in beside]
     return odds_of_rows(rows, subjects, states, first, last, always=always, beside=others, believe=believe)
 
 
@@ -314,20 +314,20 @@ def odds_of_rows(
     else:
         event = PathEvent.of(states, n_states, first, int(last), always)
         windows = [(event.first, event.last)] * len(parts)
-    watches, found, others = dict[Setting, EventWatch](), [], OtherRows(beside)
+    watches, odds, others = dict[Setting, EventWatch](), [], OtherRows(beside)
     believed = believed_model(subjects.setting, believe)
-    for done, ((user, own), window) in enumerate(zip(parts, windows, strict=True), start=1):
+    for done, ((user, at), window) in enumerate(zip(parts, windows, strict=True), start=1):
         if window[0] >= 1:
             setting = subjects.of(user)
             if setting not in watches:
                 watches[setting] = EventWatch(setting, event, subjects, believed)
-            published = published_of(rows, user, own, setting.model, believed)
-            found.append(watches[setting].odds(published, window, others.of(user)))
+            published = published_of(rows, user, at, setting.model, believed)
+            odds.append(watches[setting].odds(published, window, others.of(user)))
         if progress is not None:
             progress(done, len(parts))
-    if not found:
+    if not odds:
         raise InvalidInput("first", first, "a time from the first step of some subject on; the model knows none before")
-    return found
+    return odds
 
 
 def rows_of_users(rows: ReleasedRows, users: Sequence[str] | None = None) -> list[tuple[str, IntArray]]:
@@ -355,8 +355,8 @@ def _windows(
 ) -> list[tuple[int, int]]:
     """The steps of each user between two times."""
     if rows.times is None or model.step is None:
-        came = f"{first}, but " + ("the table has no column t" if rows.times is None else "the model has no time step")
-        raise InvalidInput("first", came, "step numbers, such as 1")
+        fault = f"{first}, but " + ("the table has no column t" if rows.times is None else "the model has no time step")
+        raise InvalidInput("first", fault, "step numbers, such as 1")
     begins, ends, width = _moment(first, "first"), _moment(last, "last"), model.step * MICROSECONDS
     if ends <= begins:
         raise InvalidInput("last", last, f"a time after {first}")
@@ -364,11 +364,11 @@ def _windows(
     known = ~np.logical_or.reduce(list(marks.values()))
     before = micros // width - rows.step
     windows = []
-    for user, own in parts:
-        offsets = np.unique(before[own][known[own]])
+    for user, at in parts:
+        offsets = np.unique(before[at][known[at]])
         if len(offsets) != 1:
-            came = f"times of {user!r} that " + ("do not go with its steps" if len(offsets) else "cannot be read")
-            raise InvalidInput("t", came, "a table as it was released, and the model of the release; or step numbers")
+            fault = f"times of {user!r} that " + ("do not go with its steps" if len(offsets) else "cannot be read")
+            raise InvalidInput("t", fault, "a table as it was released, and the model of the release; or step numbers")
         windows.append((begins // width - int(offsets[0]), (ends - 1) // width - int(offsets[0])))
     return windows
 
@@ -386,15 +386,15 @@ def epsilon_of(rows: ReleasedRows) -> Fraction:
 
     Rows of a public constant have none.
     """
-    found = np.unique(rows.epsilon[rows.epsilon != 0])
-    if len(found) != 1:
-        came = f"{len(found)} different ones in the table" if len(found) else "none in the table, public constants only"
-        raise InvalidInput("epsilon", came, "one; give the epsilon of the release")
-    return Fraction(repr(float(found[0])))
+    seen = np.unique(rows.epsilon[rows.epsilon != 0])
+    if len(seen) != 1:
+        fault = f"{len(seen)} different ones in the table" if len(seen) else "none in the table, public constants only"
+        raise InvalidInput("epsilon", fault, "one; give the epsilon of the release")
+    return Fraction(repr(float(seen[0])))
 
 
 def _room(rows: int, n_states: int) -> FloatArray:
     if rows * n_states > _MOST_MARGINALS:
-        came = f"{rows} rows of {n_states} states"
-        raise InvalidInput("marginals", came, f"at most {_MOST_MARGINALS} numbers; smooth some users at a time")
+        fault = f"{rows} rows of {n_states} states"
+        raise InvalidInput("marginals", fault, f"at most {_MOST_MARGINALS} numbers; smooth some users at a time")
     return np.empty((rows, n_states))

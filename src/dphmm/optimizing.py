@@ -98,13 +98,13 @@ def optimize(
         if len(edges) == 0 or exact > LARGEST_PROGRAM or has_room(len(answers), len(edges), lambda: 1)
         else "columns"
     )
-    found = OptimalTable(
+    optimal = OptimalTable(
         answers, edges, exact, frame=space.frame, prior=prior, costs=mean, method=method, gap=gap, progress=progress
     )
-    best = found.optimum
+    best = optimal.optimum
     making = Making(
         loss=name,
-        cost=found.mean_cost,
+        cost=optimal.mean_cost,
         bound=0.0 if best is None else max(0.0, best.bound),
         method="truth" if best is None else method or "program",
     )
@@ -112,7 +112,7 @@ def optimize(
         answers,
         edges,
         exact,
-        found.law.weights,
+        optimal.law.weights,
         space=space.digest,
         frame=space.frame,
         prior=prior,
@@ -131,23 +131,23 @@ def _costs(loss: str | ArrayLike | None, space: StateSpace) -> tuple[str, FloatA
         raise InvalidInput("loss", loss, f"one of {', '.join(LOSSES)}, or costs (N, N)")
     if loss != "label" and space.has_labels:
         raise InvalidInput("loss", loss, "label, or costs (N, N): names have no distance")
-    own, named = space.own_answers, space.answers
+    true, named = space.own_answers, space.answers
     if loss == "label":
-        return loss, np.asarray((own[:, None] != named[None]).any(axis=2), dtype=np.float64)
-    apart = np.square(own[:, None] - named[None]).sum(axis=2)
+        return loss, np.asarray((true[:, None] != named[None]).any(axis=2), dtype=np.float64)
+    apart = np.square(true[:, None] - named[None]).sum(axis=2)
     return loss, np.asarray(apart if loss == "squared" else np.sqrt(apart))
 
 
 def _own_costs(costs: ArrayLike, n: int) -> FloatArray:
     try:
-        given = np.asarray(costs, dtype=np.float64)
+        table = np.asarray(costs, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput("loss", type(costs).__name__, f"one of {', '.join(LOSSES)}, or costs (N, N)") from None
-    if given.shape != (n, n):
-        raise InvalidInput("loss", f"costs of shape {given.shape}", f"({n}, {n}): one for every two states")
-    if not np.isfinite(given).all() or (given < 0).any():
+    if table.shape != (n, n):
+        raise InvalidInput("loss", f"costs of shape {table.shape}", f"({n}, {n}): one for every two states")
+    if not np.isfinite(table).all() or (table < 0).any():
         raise InvalidInput("loss", "a cost that is negative, infinite or none", "finite costs, 0 or more")
-    return given
+    return table
 
 
 def _by_answer(
@@ -160,10 +160,10 @@ def _by_answer(
     """
     row = table.law.numbers(plan.image)
     n = len(table.law.points)
-    own = np.ones(len(row)) if weights is None or not weights.any() else weights.astype(np.float64)
-    prior = np.asarray(np.bincount(row, weights=own, minlength=n), dtype=np.float64)
+    weight = np.ones(len(row)) if weights is None or not weights.any() else weights.astype(np.float64)
+    prior = np.asarray(np.bincount(row, weights=weight, minlength=n), dtype=np.float64)
     # An answer that nobody is at has the plain mean of its states: it is of no weight.
-    share = np.where(prior[row] > 0, own, 1.0)
+    share = np.where(prior[row] > 0, weight, 1.0)
     planned = np.flatnonzero(plan.constraint.plan)
     named = np.full((len(row), n), np.inf)
     for state in planned.tolist():

@@ -291,21 +291,21 @@ def _time_of(line: Line) -> int:
 def parse_line(text: bytes, on_map: bool) -> Line:
     """A line of JSON. Raises BadLine with a reason code for anything that is not one."""
     try:
-        given = strict_json(text)
+        fields = strict_json(text)
     except (ValueError, RecursionError):
         raise BadLine("invalid_json") from None
-    if not isinstance(given, dict):
+    if not isinstance(fields, dict):
         raise BadLine("invalid_json")
-    if not given.keys() <= _FIELDS:
+    if not fields.keys() <= _FIELDS:
         raise BadLine("unknown_field")
-    user = _name(given.get("user"), "missing_user")
-    time = None if given.get("t") is None else _time(given["t"])
-    step = None if given.get("step") is None else _step(given["step"])
+    user = _name(fields.get("user"), "missing_user")
+    time = None if fields.get("t") is None else _time(fields["t"])
+    step = None if fields.get("step") is None else _step(fields["step"])
     try:
-        if on_map and ("state" not in given or {"lat", "lon"} & given.keys()):
-            place = (_degrees(given.get("lat"), -90, 90), _degrees(given.get("lon"), -180, 360))
+        if on_map and ("state" not in fields or {"lat", "lon"} & fields.keys()):
+            place = (_degrees(fields.get("lat"), -90, 90), _degrees(fields.get("lon"), -180, 360))
             return Line(user, time, place, None, step)
-        return Line(user, time, None, _name(given.get("state"), "missing_state"), step)
+        return Line(user, time, None, _name(fields.get("state"), "missing_state"), step)
     except BadLine as error:
         raise BadLine(error.reason, Line(user, time, None, None, step, error.reason)) from None
 

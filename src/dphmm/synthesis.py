@@ -134,10 +134,10 @@ def _where(model: MarkovModel, paths: Any, generator: np.random.Generator) -> di
         return {"state": paths.ravel().astype(str).astype(object)}
     columns: dict[str, Any] = {"state": np.array(space.names, dtype=object)[paths.ravel()]}
     if isinstance(space, MapSpace):
-        came = np.ones(paths.shape, dtype=np.bool_)
-        came[:, 1:] = paths[:, 1:] != paths[:, :-1]
-        drawn = places(space, paths[came], generator)
-        columns["lat"], columns["lon"] = space.to_latlon(drawn[np.cumsum(came.ravel()) - 1])
+        arrived = np.ones(paths.shape, dtype=np.bool_)
+        arrived[:, 1:] = paths[:, 1:] != paths[:, :-1]
+        drawn = places(space, paths[arrived], generator)
+        columns["lat"], columns["lon"] = space.to_latlon(drawn[np.cumsum(arrived.ravel()) - 1])
     return columns
 
 
@@ -179,23 +179,23 @@ def weighted(model: MarkovModel, like: Mapping[int, FloatArray], steps: int) -> 
 
 def _ahead(model: MarkovModel, moves: Moves, weights: Mapping[int, FloatArray], last: int) -> dict[int, FloatArray]:
     """The likelihood, given each state (N,) of a step, of the known weights from it on; 0 is the step before 1."""
-    found, known = {}, np.ones(model.n_states)
+    likelihoods, known = {}, np.ones(model.n_states)
     for t in range(last, 0, -1):
         known = known * model.lifted(weights[t]) if t in weights else known
-        found[t] = known / (known.max() or 1.0)
-        known = moves.back(found[t][:, None], t)[:, 0]
+        likelihoods[t] = known / (known.max() or 1.0)
+        known = moves.back(likelihoods[t][:, None], t)[:, 0]
     if model.start == "before":
-        found[0] = known / (known.max() or 1.0)
-    return found
+        likelihoods[0] = known / (known.max() or 1.0)
+    return likelihoods
 
 
 def _share(totals: Any, step: int, n: int, steps: int) -> FloatArray:
     if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 1 <= step <= steps:
         raise InvalidInput("like", f"totals of step {step}", f"steps from 1 to {steps}")
-    found = np.asarray(totals, dtype=np.float64)
-    if found.shape != (n,) or not np.isfinite(found).all() or (found < 0).any() or not found.sum() > 0:
+    shares = np.asarray(totals, dtype=np.float64)
+    if shares.shape != (n,) or not np.isfinite(shares).all() or (shares < 0).any() or not shares.sum() > 0:
         raise InvalidInput("like", f"totals of step {step}", f"{n} numbers, none below 0, and one above")
-    return np.asarray(found / found.sum())
+    return np.asarray(shares / shares.sum())
 
 
 def _name(model: MarkovModel, state: int) -> str:

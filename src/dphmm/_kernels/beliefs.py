@@ -41,7 +41,7 @@ def medians(
     Iterations end after ``rounds`` or where the slope of the mean is below ``tolerance``.
     """
     states, d = points.shape
-    near, own, widened = np.empty((d, states)), np.empty(states), np.empty(states)
+    near, shares, widened = np.empty((d, states)), np.empty(states), np.empty(states)
     for row in range(weights.shape[0]):
         belief, place = weights[row], places[row]
         floor, rare, total = rarest * belief.max(), 0.0, 0.0
@@ -54,7 +54,7 @@ def medians(
         count, seen = 0, 0.0
         for state in range(states):
             if belief[state] > floor:
-                own[count], widened[count] = belief[state], widths[state] ** 2
+                shares[count], widened[count] = belief[state], widths[state] ** 2
                 for axis in range(d):
                     near[axis, count] = points[state, axis]
                 seen += belief[state]
@@ -68,7 +68,7 @@ def medians(
                     if below >= seen / 2:
                         break
         if d > 1:
-            _settle(own, near, widened, count, seen, tolerance, rounds, place)
+            _settle(shares, near, widened, count, seen, tolerance, rounds, place)
         off = 0.0
         for state in range(states):
             if belief[state] > 0.0:

@@ -207,10 +207,10 @@ def plan_row(row: int, support: BoolArray, grid: Grid, out: PlannedRows) -> int:
     for state in states:
         if not linked[state]:
             return 0
-    found, few = differences_within(
+    fits, few = differences_within(
         grid.linear, grid.order, grid.bands, support, nearest, states, grid.lattice, grid.least, grid.largest
     )
-    if not found or few.shape[0] < 2:
+    if not fits or few.shape[0] < 2:
         return 0
     normals, offsets, vertices = polygon_around(few, grid.span)
     size = offsets.size

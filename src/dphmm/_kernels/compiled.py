@@ -49,16 +49,16 @@ def key_of(module: str, file: Path) -> str:
 
 def read_by(module: str, file: Path, root: Path) -> dict[str, Path]:
     """``module`` and every module of its package, below ``root``, that it imports, directly or not: name to file."""
-    found, waiting = {module: file}, [file]
+    files, waiting = {module: file}, [file]
     package = module.split(".")[0]
     while waiting:
         for where, what in _parsed(waiting.pop().read_bytes())[1]:
             name = f"{where}.{what}" if what and _file_of(root, f"{where}.{what}") else where
             path = _file_of(root, name) if name.split(".")[0] == package else None
-            if path is not None and name not in found and name != _DECORATOR:
-                found[name] = path
+            if path is not None and name not in files and name != _DECORATOR:
+                files[name] = path
                 waiting.append(path)
-    return found
+    return files
 
 
 def _file_of(root: Path, name: str) -> Path | None:
@@ -90,8 +90,8 @@ _DIGEST = 32
 
 def folder() -> Path:
     """The folder of compiled kernels: $DPHMM_KERNELS, or Numba's own setting, or the user's cache."""
-    given = os.environ.get(VARIABLE) or numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    return Path(given) if given else Path(platformdirs.user_cache_dir("dphmm")) / "kernels"
+    chosen = os.environ.get(VARIABLE) or numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("dphmm")) / "kernels"
 
 
 def writable(place: Path) -> bool:
@@ -166,9 +166,9 @@ def _spelled(of: Any) -> str:
     """The name of a type, with fields and module of a named tuple, which Numba's name leaves out."""
     named, tuples = cast(Any, types.BaseNamedTuple), cast(Any, types.BaseTuple)
     if isinstance(of, named):
-        own = f"{of.instance_class.__module__}.{of.instance_class.__qualname__}"
+        label = f"{of.instance_class.__module__}.{of.instance_class.__qualname__}"
         return (
-            f"{own}({', '.join(f'{name}: {_spelled(part)}' for name, part in zip(of.fields, of.types, strict=True))})"
+            f"{label}({', '.join(f'{name}: {_spelled(part)}' for name, part in zip(of.fields, of.types, strict=True))})"
         )
     if isinstance(of, tuples):
         return f"({', '.join(map(_spelled, of))})"

@@ -282,18 +282,18 @@ def add_records(
     first, follows = initial.copy().reshape(1, n), np.empty((1, n))
     s, a, e = np.empty(n), np.empty((n, n)), np.empty((n_symbols, n))
     for k in range(len(bounds) - 1):
-        own = symbols[bounds[k] : bounds[k + 1]]
-        m = len(own)
+        record = symbols[bounds[k] : bounds[k + 1]]
+        m = len(record)
         ahead, back, next_rows, width = alpha[:m], beta[:m], after[:m], widths[:m]
         follows[:] = 0.0
-        if not forward_records(first, forward, likelihood, own, width, ahead, scales[:m], none):
+        if not forward_records(first, forward, likelihood, record, width, ahead, scales[:m], none):
             continue
-        if not backward_records(backward, likelihood, own, width, scales[:m], weight, follows, 0, back, next_rows):
+        if not backward_records(backward, likelihood, record, width, scales[:m], weight, follows, 0, back, next_rows):
             continue
         s[:] = 0.0
         a[:] = 0.0
         e[:] = 0.0
-        _add_counts(transition, own, ahead, back, next_rows, s, a, e)
+        _add_counts(transition, record, ahead, back, next_rows, s, a, e)
         add_whole(s, steps, limits[0], starts)
         add_whole(a.ravel(), steps, limits[1], moves)
         add_whole(e.ravel(), steps, limits[2], emissions)
@@ -337,11 +337,11 @@ def best_paths(
     ones. Returns -1, or the position whose symbol no path allows.
     """
     n = len(best)
-    reached, came = np.empty(n), np.empty(n, dtype=np.int64)
+    reached, previous = np.empty(n), np.empty(n, dtype=np.int64)
     for t in range(len(symbols)):
         if t >= first:
             reached[:] = -math.inf
-            came[:] = 0
+            previous[:] = 0
             for i in range(n):
                 value = best[i]
                 if value == -math.inf:
@@ -352,15 +352,15 @@ def best_paths(
                         candidate = value + row[j]
                         better = candidate > reached[j]
                         reached[j] = candidate if better else reached[j]
-                        came[j] = i if better else came[j]
+                        previous[j] = i if better else previous[j]
                 else:
                     for e in range(moves.indptr[i], moves.indptr[i + 1]):
                         j = moves.indices[e]
                         if value + moves.data[e] > reached[j]:
                             reached[j] = value + moves.data[e]
-                            came[j] = i
+                            previous[j] = i
             best[:] = reached
-            pointers[t] = came
+            pointers[t] = previous
         top = -math.inf
         chances = likelihood[symbols[t]]
         for j in range(n):
@@ -398,11 +398,11 @@ def best_path_each(
     longest = np.max(np.diff(ends))
     starts = np.empty((-(-longest // len(pointers)), len(initial)))
     for k in range(len(logs)):
-        own, best = symbols[ends[k] : ends[k + 1]], initial.copy()
-        cuts = np.arange(0, len(own), len(pointers))
+        obs, best = symbols[ends[k] : ends[k + 1]], initial.copy()
+        cuts = np.arange(0, len(obs), len(pointers))
         for p, first in enumerate(cuts):
             starts[p] = best
-            refused = best_paths(best, moves, likelihood, own[first : first + len(pointers)], int(p == 0), pointers)
+            refused = best_paths(best, moves, likelihood, obs[first : first + len(pointers)], int(p == 0), pointers)
             if refused >= 0:
                 return int(ends[k] + first + refused)
         state = int(np.argmax(best))
@@ -411,7 +411,7 @@ def best_path_each(
             piece = slice(cuts[p], cuts[p] + len(pointers))
             # The last piece's pointers are there still.
             if p < len(cuts) - 1:
-                best_paths(starts[p], moves, likelihood, own[piece], int(p == 0), pointers)
+                best_paths(starts[p], moves, likelihood, obs[piece], int(p == 0), pointers)
             state = trace(pointers, state, path[ends[k] : ends[k + 1]][piece])
     return -1
 

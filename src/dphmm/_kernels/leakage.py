@@ -89,14 +89,14 @@ def carry(
 
     It says what each tuple loses through the tuple before it.
     """
-    known, found = math.nan, 0.0
+    known, loss = math.nan, 0.0
     for i in range(first, last + step, step):
         before = i - step
         message = single[before] + carried[before]
         if message != known:
             known = message
-            found = increase_above(d, more, error, message * OUTWARD if carried[before] != 0.0 else message)
-        carried[i] = found
+            loss = increase_above(d, more, error, message * OUTWARD if carried[before] != 0.0 else message)
+        carried[i] = loss
 
 
 #: How many times a set of columns may be improved; each time strictly, so this is never reached in practice.
@@ -133,14 +133,14 @@ def improve(
             if difference > limit * CLEAR:
                 clear_more += difference
                 clear_less += d[columns[k]]
-        found = _quotient(more, less, s, e)
+        candidate = _quotient(more, less, s, e)
         # A column that rounding alone has let in can hide a small one that is worth far more.
-        if not found > rho:
+        if not candidate > rho:
             more, less = clear_more, clear_less
-            found = _quotient(more, less, s, e)
-        if not found > rho:
+            candidate = _quotient(more, less, s, e)
+        if not candidate > rho:
             break
-        rho, gain, below = found, more, less
+        rho, gain, below = candidate, more, less
         if rho == math.inf:
             break
     return rho, gain, below
@@ -190,9 +190,9 @@ def worst_pair(
             if len(bounds) > 0:
                 bounds[i, j] = excess
             if s * excess > e * rho:
-                found = improve(columns[start:stop], data[start:stop], d, s, e, rho)
-                if found[0] > rho:
-                    rho, gain, below = found
+                improved = improve(columns[start:stop], data[start:stop], d, s, e, rho)
+                if improved[0] > rho:
+                    rho, gain, below = improved
         for k in range(first, last):
             d[columns[k]] = 0.0
     return rho, gain, below
@@ -221,9 +221,9 @@ def worst_of_all(
                 excess[j] += beyond if beyond > 0.0 else 0.0
         for j in range(len(rows)):
             if s * excess[j] > e * rho:
-                found = improve(everywhere, rows[j], d, s, e, rho)
-                if found[0] > rho:
-                    rho, gain, below = found
+                improved = improve(everywhere, rows[j], d, s, e, rho)
+                if improved[0] > rho:
+                    rho, gain, below = improved
     return rho, gain, below
 
 
@@ -320,8 +320,8 @@ def carry_back(
             lacking = _LACKING if near <= _LARGE else -_LACKING - wrong
             rho, best = _worst(rows, s, e, rho, best, lacking, fallen, known, least, d)
             hidden = (lacking + wrong) * max(0.0, math.expm1(near) - rho) if near <= _LARGE else 0.0
-            found = math.log1p(rho + hidden) * (1.0 + slack) + moved_by(error, near)
-            carried[i] = min(message, found + (message - near))
+            loss = math.log1p(rho + hidden) * (1.0 + slack) + moved_by(error, near)
+            carried[i] = min(message, loss + (message - near))
 
 
 @kernel
@@ -360,9 +360,9 @@ def _worst(
                 excess, overlap = _parts(there, row, d, rho)
                 known[i, j] = math.log(overlap) + fallen - _ROUNDING if overlap > 0.0 else -math.inf
                 if s * excess > e * rho:
-                    found = improve(there, row, d, s, e, rho)[0]
-                    if found > rho:
-                        rho, best = found, (i, j)
+                    improved = improve(there, row, d, s, e, rho)[0]
+                    if improved > rho:
+                        rho, best = improved, (i, j)
                         enough = _enough(s, e, rho, lacking, fallen)
             lowest = min(lowest, known[i, j])
         least[i] = lowest

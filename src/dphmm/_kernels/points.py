@@ -210,20 +210,20 @@ def nearest_within(
     """
     out = np.full(targets.size, -1, np.int64)
     for k in range(targets.size):
-        own = targets[k]
+        target = targets[k]
         best = -1
         for other in among:
             distance = 0
             for j in range(weights.size):
-                step = (points[other, j] - points[own, j]) * weights[j]
+                step = (points[other, j] - points[target, j]) * weights[j]
                 distance += step * step
-            if other == own or (best >= 0 and distance >= best):
+            if other == target or (best >= 0 and distance >= best):
                 continue
             inside = True
             for i in range(limits.size):
                 value = 0
                 for j in range(weights.size):
-                    value += rows[i, j] * (points[other, j] - points[own, j])
+                    value += rows[i, j] * (points[other, j] - points[target, j])
                 if abs(value) > limits[i]:
                     inside = False
                     break

@@ -68,15 +68,15 @@ def within_extent(points: IntArray, active: BoolArray, offsets: IntArray) -> Boo
 @kernel
 def occurring(linear: IntArray, active: BoolArray, deltas: IntArray, table: IntArray) -> BoolArray:
     """True where an offset joins two active cells."""
-    found = np.zeros(deltas.size, np.bool_)
+    joined = np.zeros(deltas.size, np.bool_)
     for k in range(deltas.size):
         for cell in range(linear.size):
             if active[cell]:
                 other = cell_at(linear[cell] + deltas[k], linear, table)
                 if other >= 0 and active[other]:
-                    found[k] = True
+                    joined[k] = True
                     break
-    return found
+    return joined
 
 
 @kernel
@@ -142,7 +142,7 @@ def linked_images(
     """
     linked = np.zeros(support.size, np.bool_)
     steps = np.concatenate((deltas, -deltas))
-    found = 0
+    count = 0
     asked = plan_states
     for _ in range(2):
         for state in asked:
@@ -155,10 +155,10 @@ def linked_images(
                     continue
                 other = surrogate[order[cell]]
                 if other != image:
-                    found += 1 if linked[other] else 2
+                    count += 1 if linked[other] else 2
                     linked[image] = linked[other] = True
                     break
-        if found == plan_states.size:
+        if count == plan_states.size:
             break
         asked = np.arange(support.size)
     return linked
@@ -264,7 +264,7 @@ def contract_cliques(
     stamp = np.full(support.size, -1, np.int64)
     kept_ptr = np.zeros(ptr.size, np.int64)
     members = np.empty(longest, np.int64)
-    kept, before, end = 0, 0, 0
+    rows, before, end = 0, 0, 0
     for row in range(ptr.size - 1):
         begin = end
         latest = -1
@@ -282,9 +282,9 @@ def contract_cliques(
             end = begin
         else:
             before = begin
-            kept += 1
-            kept_ptr[kept] = end
-    return kept_ptr[: kept + 1].copy(), members[:end].copy()
+            rows += 1
+            kept_ptr[rows] = end
+    return kept_ptr[: rows + 1].copy(), members[:end].copy()
 
 
 @kernel
@@ -514,8 +514,8 @@ def differences_of_cliques(
 ) -> tuple[bool, IntArray]:
     """Few differences (m, 2) with the hull of all between members of a row; False where columns are too many."""
     left, low, high = columns_within(lattice, plan_states, *bounds(lattice))
-    found = low.size > 0 and widen_by_cliques(ptr, members, lattice, left, low, high)
-    return found, column_ends(low, high, 0)
+    fits = low.size > 0 and widen_by_cliques(ptr, members, lattice, left, low, high)
+    return fits, column_ends(low, high, 0)
 
 
 @kernel
@@ -704,12 +704,12 @@ def widen_by_cliques(
             at = lattice[members[i], 0] - left
             bottom[at] = min(bottom[at], lattice[members[i], 1])
             top[at] = max(top[at], lattice[members[i], 1])
-        own = np.flatnonzero(top > -EMPTY)
-        if own.size * own.size > 64 * (end - begin):
+        columns = np.flatnonzero(top > -EMPTY)
+        if columns.size * columns.size > 64 * (end - begin):
             return False
-        for i in range(own.size):
-            for j in range(i, own.size):
-                a, b = own[i], own[j]
+        for i in range(columns.size):
+            for j in range(i, columns.size):
+                a, b = columns[i], columns[j]
                 high[b - a] = max(high[b - a], top[b] - bottom[a])
                 low[b - a] = min(low[b - a], bottom[b] - top[a])
     return True

@@ -299,9 +299,9 @@ def onward(
         table[slot] = p
         solved += 1
         log_q, log_d = program[:count], program[count : 2 * count]
-        own = program[2 * count : size].reshape(count, count)
+        costs = program[2 * count : size].reshape(count, count)
         if not metric:
-            shorten(own)
-        found = bottleneck(log_q, log_d, own)
-        result[first[p], second[p]] = math.ceil(found / STEP) * STEP
+            shorten(costs)
+        bound = bottleneck(log_q, log_d, costs)
+        result[first[p], second[p]] = math.ceil(bound / STEP) * STEP
     return solved

@@ -44,9 +44,9 @@ def cores() -> int:
 
     Spark sets it for its Python workers: each task has its own share of a machine, and all tasks run at once.
     """
-    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return min(own, int(given)) if given.isdecimal() and int(given) else own
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wished = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(usable, int(wished)) if wished.isdecimal() and int(wished) else usable
 
 
 def on_one_thread(work: Callable[P, R]) -> Callable[P, R]:

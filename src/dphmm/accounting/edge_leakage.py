@@ -190,13 +190,13 @@ def _lifted_edges(edges: IntArray, secrets: IntArray) -> tuple[IntArray, IntArra
     order = np.argsort(secrets, kind="stable")
     sizes = np.bincount(secrets)
     begins = np.cumsum(sizes) - sizes
-    start, other = edges.T
-    counts = sizes[start] * sizes[other]
+    left, right = edges.T
+    counts = sizes[left] * sizes[right]
     edge = np.repeat(np.arange(len(edges)), counts)
     first = np.cumsum(counts) - counts
     place = np.arange(len(edge)) - first[edge]
-    of_one, of_other = place // sizes[other][edge], place % sizes[other][edge]
-    pairs = order[begins[start][edge] + of_one], order[begins[other][edge] + of_other]
+    of_left, of_right = place // sizes[right][edge], place % sizes[right][edge]
+    pairs = order[begins[left][edge] + of_left], order[begins[right][edge] + of_right]
     return np.stack(pairs, axis=1), first
 
 
@@ -265,12 +265,12 @@ class _Sweep:
         logs, possible = self._marginals[t].log_probability, self._marginals[t].support
         for edge, (begin, end) in enumerate(itertools.pairwise([*first.tolist(), len(self._edges)])):
             pairs = self._edges[begin:end]
-            start, other = (np.unique(ends[possible[ends]]) for ends in pairs.T)
+            left, right = (np.unique(ends[possible[ends]]) for ends in pairs.T)
             within = possible[pairs].all(axis=1)
             if not within.any():
                 continue
-            shares = logs[start] - np.logaddexp.reduce(logs[start]), logs[other] - np.logaddexp.reduce(logs[other])
-            block = [both[begin:end][within].reshape(len(start), len(other)) for both in sums]
+            shares = logs[left] - np.logaddexp.reduce(logs[left]), logs[right] - np.logaddexp.reduce(logs[right])
+            block = [both[begin:end][within].reshape(len(left), len(right)) for both in sums]
             most[edge] = max(_carried(*shares, block[0]), _carried(*shares[::-1], block[1].T))
 
     def _forward(self) -> Iterator[tuple[int, FloatArray]]:
@@ -484,13 +484,13 @@ class _Search:
 
     def _needed(self, rows: Any, k: int, m: int) -> float:
         """The hops that the rows k and m need."""
-        (columns, q), (other, d) = _row(rows, k), _row(rows, m)
-        states = np.union1d(columns, other)
+        (left, q), (right, d) = _row(rows, k), _row(rows, m)
+        states = np.union1d(left, right)
         if not len(states):
             # Nothing but jumps leads to either.
             return 0.0
         shares, others = np.zeros(len(states)), np.zeros(len(states))
-        shares[np.searchsorted(states, columns)], others[np.searchsorted(states, other)] = q, d
+        shares[np.searchsorted(states, left)], others[np.searchsorted(states, right)] = q, d
         limits = self._hops[np.ix_(self._secrets[states], self._secrets[states])]
         key = shares.tobytes() + others.tobytes() + limits.tobytes()
         if key not in self.known:

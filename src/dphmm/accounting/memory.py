@@ -83,9 +83,9 @@ class _Steps:
         if steps.through <= self.through:
             return
         if steps._entries:
-            own, later = self.entries(), steps.entries()
-            if not own or own[-1] is not later[-1]:
-                own.extend(later)
+            earlier, later = self.entries(), steps.entries()
+            if not earlier or earlier[-1] is not later[-1]:
+                earlier.extend(later)
             self.through = steps.through
         else:
             self._columns, self.through = [*self._columns, *steps._columns], steps.through
@@ -97,12 +97,12 @@ class _Steps:
             self.entries()
         at = bisect_left(self._entries, first, key=lambda entry: entry.t)
         end = bisect_right(self._entries, last, key=lambda entry: entry.t)
-        found = [(entry.t, entry.epsilon) for entry in self._entries[at:end] if entry.epsilon is not None]
+        spendings = [(entry.t, entry.epsilon) for entry in self._entries[at:end] if entry.epsilon is not None]
         for requests, _, row, stop in self._columns:
-            own = row + np.flatnonzero((requests.t[row:stop] >= first) & (requests.t[row:stop] <= last))
-            terms = [requests.terms[number].epsilon for number in requests.term[own].tolist()]
-            found += [(t, e) for t, e in zip(requests.t[own].tolist(), terms, strict=True) if e is not None]
-        return found
+            within = row + np.flatnonzero((requests.t[row:stop] >= first) & (requests.t[row:stop] <= last))
+            terms = [requests.terms[number].epsilon for number in requests.term[within].tolist()]
+            spendings += [(t, e) for t, e in zip(requests.t[within].tolist(), terms, strict=True) if e is not None]
+        return spendings
 
     def entries(self) -> list[Entry]:
         """The steps in order."""
@@ -355,9 +355,9 @@ class MemoryTransaction(BaseTransaction):
             ledger._facts.update(self._facts)
         with ledger._reading:
             for key, steps in self._steps.items():
-                kept = ledger._steps.setdefault(key, steps)
-                if kept is not steps:
-                    kept.extend(steps)
+                stored = ledger._steps.setdefault(key, steps)
+                if stored is not steps:
+                    stored.extend(steps)
 
     def end(self) -> None:
         """Refuse any further use."""
@@ -396,8 +396,8 @@ class MemoryTransaction(BaseTransaction):
 
     def _entry(self, subject: str, query: str, t: int) -> Entry | None:
         key = (subject, query)
-        own = self._steps[key].entries() if key in self._steps else []
-        for entries in (own, self._ledger._steps_of(key)):
+        added = self._steps[key].entries() if key in self._steps else []
+        for entries in (added, self._ledger._steps_of(key)):
             at = bisect_right(entries, t, key=lambda entry: entry.t) - 1
             if at >= 0:
                 return entries[at] if t <= entries[at].through else None
@@ -455,8 +455,8 @@ class MemoryTransaction(BaseTransaction):
             return [row for steps in stored if steps is not None for row in steps.epsilons(first, last)]
 
     def _moments(self, subject: str, first: int) -> tuple[int, IntArray]:
-        own = self._moments_of.get(subject)
-        return 1, self._ledger._moments_of.get(subject, NO_MOMENTS) if own is None else own
+        moments = self._moments_of.get(subject)
+        return 1, self._ledger._moments_of.get(subject, NO_MOMENTS) if moments is None else moments
 
     def _add_moments(self, subject: str, moments: IntArray) -> None:
         self._moments_of[subject] = np.concatenate([self._moments(subject, 1)[1], moments])

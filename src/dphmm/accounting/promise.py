@@ -81,15 +81,15 @@ class SequencePromise:
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", exact_epsilon(self.total, "total"))
         check_exact(self.total, "total")
-        given = [name for name in ("steps", "window", "per") if getattr(self, name) is not None]
-        if len(given) != 1:
-            came = " and ".join(given) or "none of steps, window and per"
-            raise InvalidInput("promise", came, "exactly one of steps, window and per")
-        length = getattr(self, given[0])
-        if isinstance(length, str) and given == ["per"]:
+        names = [name for name in ("steps", "window", "per") if getattr(self, name) is not None]
+        if len(names) != 1:
+            fault = " and ".join(names) or "none of steps, window and per"
+            raise InvalidInput("promise", fault, "exactly one of steps, window and per")
+        length = getattr(self, names[0])
+        if isinstance(length, str) and names == ["per"]:
             _seconds_of(length)
         elif not _is_count(length, 1):
-            raise InvalidInput(given[0], length, f"a number of steps, 1 to 2**53{_OR_TIME * (given == ['per'])}")
+            raise InvalidInput(names[0], length, f"a number of steps, 1 to 2**53{_OR_TIME * (names == ['per'])}")
         if not self.is_local:
             _zone_seconds(self.zone)
         elif not isinstance(self.per, str) or self.per[-1] != "d":
@@ -112,9 +112,9 @@ class SequencePromise:
             days = _seconds_of(self.per) // DAY
             return replace(self, local=LocalDays(self.zone, days, int(step), origin))
         length, before = _seconds_of(self.per), _zone_seconds(self.zone)
-        for name, came, seconds in (("per", self.per, length), ("zone", self.zone, before)):
+        for name, written, seconds in (("per", self.per, length), ("zone", self.zone, before)):
             if seconds % step:
-                raise InvalidInput(name, came, f"a whole number of the model's steps of {step:g} s")
+                raise InvalidInput(name, written, f"a whole number of the model's steps of {step:g} s")
         block = int(length // step)
         return replace(self, per=block, passed=(origin + int(before // step)) % block, zone="+00:00")
 
@@ -217,24 +217,24 @@ class SequencePromise:
 
     def written(self) -> str:
         """The promise as a ledger keeps it: JSON with its names in order."""
-        kept: dict[str, str | int] = {"total": str(self.exact)}
+        document: dict[str, str | int] = {"total": str(self.exact)}
         for name in ("steps", "window", "per"):
             if (length := getattr(self, name)) is not None:
-                kept[name] = length
+                document[name] = length
         if self.local is not None:
-            kept |= {"zone": self.zone, "step": self.local.step, "origin": self.local.origin}
+            document |= {"zone": self.zone, "step": self.local.step, "origin": self.local.origin}
         elif self.per is not None:
-            kept["passed"] = self.passed
-        return json.dumps(kept, sort_keys=True)
+            document["passed"] = self.passed
+        return json.dumps(document, sort_keys=True)
 
     @classmethod
     def read(cls, text: str) -> SequencePromise:
         """The promise that `written` wrote. Raises InvalidInput for anything else, and for a zone that is not known."""
         try:
-            kept = json.loads(text)
-            zone = kept.get("zone")
-            placed = kept.pop("step", None), kept.pop("origin", 0)
-            promise = cls(written_fraction(kept.pop("total")), **kept)
+            document = json.loads(text)
+            zone = document.get("zone")
+            placed = document.pop("step", None), document.pop("origin", 0)
+            promise = cls(written_fraction(document.pop("total")), **document)
             if placed[0] is not None:
                 promise = promise.in_steps(*placed)
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError) as error:
@@ -273,18 +273,18 @@ def _is_count(value: object, least: int) -> bool:
 
 
 def _seconds_of(length: str) -> int:
-    found = _TIME.fullmatch(length)
-    if found is None:
+    match = _TIME.fullmatch(length)
+    if match is None:
         raise InvalidInput("per", length, "a number of steps, or a time as 1d, 12h or 30min")
-    return int(found[1]) * _SECONDS[found[2]]
+    return int(match[1]) * _SECONDS[match[2]]
 
 
 def _zone_seconds(zone: str) -> int:
-    found = _ZONE.fullmatch(zone) if isinstance(zone, str) else None
-    if found is None or int(found[2]) > 14:
+    match = _ZONE.fullmatch(zone) if isinstance(zone, str) else None
+    if match is None or int(match[2]) > 14:
         raise InvalidInput("zone", zone, "an offset from UTC, as +08:00, or a name as Europe/Berlin")
-    seconds = int(found[2]) * 3600 + int(found[3]) * 60
-    return -seconds if found[1] == "-" else seconds
+    seconds = int(match[2]) * 3600 + int(match[3]) * 60
+    return -seconds if match[1] == "-" else seconds
 
 
 #: Steps of the longest block or sequence that a schedule names one by one.
@@ -488,7 +488,7 @@ class Schedule:
         """
         rooms = [room] if not shared else [self.exact * releases for releases in range(int(room // self.exact) + 1)]
         near = [spread * (1 + slack) for slack in (-_RELATIVE, 0, _RELATIVE)]
-        return {self.asks(t, one, left) for left in rooms for one in near}
+        return {self.asks(t, shifted, left) for left in rooms for shifted in near}
 
     def _steps_left(self, t: int) -> int:
         """The named steps from t to the end of the sequence or block, t among them; all of a window."""
@@ -523,13 +523,13 @@ class Schedule:
     def document(self) -> dict[str, Any]:
         """The schedule for JSON: ``at`` as ranges of steps."""
         promise = {name: getattr(self.promise, name) for name in ("steps", "window", "per")}
-        kept = {name: value for name, value in promise.items() if value is not None}
+        lengths = {name: value for name, value in promise.items() if value is not None}
         if isinstance(self.promise.per, str):
-            kept["zone"] = self.promise.zone
-        told: dict[str, Any] = {"schedule": self.kind, "total": str(self.promise.exact), **kept}
-        told |= {"epsilon": str(self.exact)} | ({"hours": list(self.hours)} if self.hours else {"at": self.ranges})
+            lengths["zone"] = self.promise.zone
+        document: dict[str, Any] = {"schedule": self.kind, "total": str(self.promise.exact), **lengths}
+        document |= {"epsilon": str(self.exact)} | ({"hours": list(self.hours)} if self.hours else {"at": self.ranges})
         optional = {"seed": self.seed, "spreads": list(self.spreads)}
-        return told | {name: value for name, value in optional.items() if value}
+        return document | {name: value for name, value in optional.items() if value}
 
     def written(self) -> str:
         """The schedule as a ledger keeps it: JSON with its names in order."""
@@ -561,8 +561,8 @@ class Schedule:
     def read(cls, text: str) -> Schedule:
         """The schedule that `written` wrote. Raises InvalidInput for anything else."""
         try:
-            told = json.loads(text)
-            schedule = cls.of_document(told) if isinstance(told, dict) else None
+            document = json.loads(text)
+            schedule = cls.of_document(document) if isinstance(document, dict) else None
         except (ValueError, RecursionError) as error:
             if isinstance(error, InvalidInput):
                 raise

@@ -94,9 +94,9 @@ class Publication:
         for field in ("epsilon", "rho", "delta"):
             if getattr(self, field) is not None:
                 check_exact(getattr(self, field), field)
-        given = (self.epsilon is not None, self.rho is not None, self.delta is not None)
-        if given not in _LOSSES:
-            raise InvalidInput("epsilon, rho, delta", given, "epsilon, rho, epsilon and delta, or none of them")
+        losses = (self.epsilon is not None, self.rho is not None, self.delta is not None)
+        if losses not in _LOSSES:
+            raise InvalidInput("epsilon, rho, delta", losses, "epsilon, rho, epsilon and delta, or none of them")
         if self.delta is not None:
             check_delta(self.delta)
         if (self.relation is None) != (self.loss == "none"):

@@ -73,8 +73,8 @@ class PlanRecord:
         if not self.hash:
             raise InvalidInput("plan", "an empty hash", "the hash of a plan")
         if self.n_states < 1 or len(self.plan_states) != expected:
-            came = f"{len(self.plan_states)} bytes for {self.n_states} states"
-            raise InvalidInput("plan", came, "one bit per state, packed")
+            fault = f"{len(self.plan_states)} bytes for {self.n_states} states"
+            raise InvalidInput("plan", fault, "one bit per state, packed")
 
 
 @dataclass(frozen=True)

@@ -278,8 +278,8 @@ class _Own(LeakageSteps):
                 return _Worst.of(kernels), self._ahead(1, np.logical_or.reduce(supports) & self._rows)
             kernels.append(growth)
             supports.append(support)
-        came = f"a chain that does not become stationary within {MOST_STEPS} steps"
-        raise InvalidInput("model", came, "one that does, or a number of steps")
+        fault = f"a chain that does not become stationary within {MOST_STEPS} steps"
+        raise InvalidInput("model", fault, "one that does, or a number of steps")
 
     def _backward(self, steps: int) -> Iterator[tuple[LossGrowth, BoolArray]]:
         """L_B and the states possible before, for t = 2 .. steps; one object for as long as the kernel is the same."""
@@ -292,10 +292,10 @@ class _Own(LeakageSteps):
                     return
                 kernel, growth = None, None
             elif before is not None:
-                found = self._sequence.backward(before, t)
-                apart = difference(kernel, found)
+                matrix = self._sequence.backward(before, t)
+                apart = difference(kernel, matrix)
                 if growth is None or apart > ALIKE:
-                    kernel, growth, apart = found, LeakageStep(found, now.support & self._rows), 0.0
+                    kernel, growth, apart = matrix, LeakageStep(matrix, now.support & self._rows), 0.0
                 yield (growth if apart == 0 else _Near(growth, apart)), before.support
             before = now
 

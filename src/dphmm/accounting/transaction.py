@@ -173,11 +173,11 @@ class BaseTransaction(ABC):
     def bind(self, subject: str, caps: Caps, blocks: Sequence[Bounds] = ()) -> Caps:
         """Give a subject's account caps and a promise that stay; returns all of them. Raises as the protocol says."""
         with _InUse(self):
-            kept = self._caps(subject)
-            after = kept.joined(caps, quoted(subject))
-            if after == kept:
-                return kept
-            promise = after.promise if kept.promise is None else None
+            before = self._caps(subject)
+            after = before.joined(caps, quoted(subject))
+            if after == before:
+                return before
+            promise = after.promise if before.promise is None else None
             if promise is None:
                 self._put_caps(subject, after)
                 return after
@@ -309,9 +309,9 @@ class BaseTransaction(ABC):
             if stored is not None:
                 refuse_other_publication(publication, stored)
                 return AdmittedPublication(publication, stored, None)
-            kept = self._delta()
-            delta = None if kept is not None or publication.rho is None else delta
-            self._keep_caps(publication, kept if delta is None else delta)
+            ledger_delta = self._delta()
+            delta = None if ledger_delta is not None or publication.rho is None else delta
+            self._keep_caps(publication, ledger_delta if delta is None else delta)
             admitted = AdmittedPublication(publication, None, delta)
             self._admitted = admitted
             return admitted
@@ -321,8 +321,8 @@ class BaseTransaction(ABC):
         with _InUse(self):
             self._require_admitted(admitted)
             if type(result) is not bytes or len(result) > LONGEST_RESULT:
-                came = f"{len(result)} bytes" if type(result) is bytes else type(result).__name__
-                raise InvalidInput("result", came, f"bytes, at most {LONGEST_RESULT}")
+                fault = f"{len(result)} bytes" if type(result) is bytes else type(result).__name__
+                raise InvalidInput("result", fault, f"bytes, at most {LONGEST_RESULT}")
             time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             published = Published(admitted.publication, len(self._publications()) + 1, time, result)
             if admitted.delta is not None:
@@ -334,11 +334,11 @@ class BaseTransaction(ABC):
         """Give all publications of the ledger together a cap that stays; see the protocol."""
         with _InUse(self):
             check_exact(cap, "cap_epsilon")
-            kept = self._fact("cap_epsilon")
-            if kept is None:
+            stored = self._fact("cap_epsilon")
+            if stored is None:
                 self._put_fact("cap_epsilon", cap)
-            elif cap != kept:
-                stays = f"{shown(kept)}, the cap of all publications of this ledger, which stays"
+            elif cap != stored:
+                stays = f"{shown(stored)}, the cap of all publications of this ledger, which stays"
                 raise InvalidInput("cap_epsilon", shown(cap), stays)
 
     def entry(self, subject: str, query: str, t: int) -> Entry | None:
@@ -422,8 +422,8 @@ class BaseTransaction(ABC):
 
     def _held(self, subject: str, caps: Caps) -> tuple[Caps, SequencePromise | None]:
         """The lower of the caps of a caller and those of the account, and the account's promise."""
-        kept = self._caps(subject)
-        return caps if kept is UNLIMITED else kept.within(caps), self._placed(subject, kept.promise)
+        account = self._caps(subject)
+        return caps if account is UNLIMITED else account.within(caps), self._placed(subject, account.promise)
 
     def _placed(self, subject: str, promise: SequencePromise | None) -> SequencePromise | None:
         """The promise of an account, with the blocks of local days that are stored."""
@@ -503,11 +503,11 @@ class BaseTransaction(ABC):
 
     def _looked(self, subject: str, query: str) -> Looked:
         header, others = None, []
-        for found in self._headers_of(subject):
-            if found.query == query:
-                header = found
+        for session in self._headers_of(subject):
+            if session.query == query:
+                header = session
             else:
-                others.append(found)
+                others.append(session)
         last = 0 if header is None else self._last_step(subject, query) or 0
         return Looked(header, last, tuple(others), self._account(subject), self._version(subject))
 
@@ -634,20 +634,20 @@ def refuse_other_request(request: Request, entry: Entry) -> None:
 
 def refuse_other_publication(asked: Publication, stored: Published) -> None:
     """A publication asked again must agree in everything that is public."""
-    kept = stored.publication
-    if asked != kept:
+    publication = stored.publication
+    if asked != publication:
         names = ("kind", "relation", "unit", "units", "loss", "epsilon", "rho", "delta")
-        other = next((f"another {name}" for name in names if getattr(asked, name) != getattr(kept, name)), None)
-        came = f"{quoted(asked.name)} with {other or 'other settings'} than it was stored with at {stored.time}"
-        raise InvalidInput("event_id", came, "another id for another publication")
+        other = next((f"another {name}" for name in names if getattr(asked, name) != getattr(publication, name)), None)
+        fault = f"{quoted(asked.name)} with {other or 'other settings'} than it was stored with at {stored.time}"
+        raise InvalidInput("event_id", fault, "another id for another publication")
 
 
 def _other_option(header: SessionHeader, stored: Mapping[str, str]) -> InvalidInput:
     names = sorted({*header.options, *stored})
     name = next(n for n in names if header.options.get(n) != stored.get(n))
-    came, kept = header.options.get(name), stored.get(name)
+    asked, recorded = header.options.get(name), stored.get(name)
     as_opened = "as this session was opened; keep it, or give the query another name"
-    return InvalidInput(name, _option_shown(came), f"{_option_shown(kept)}, {as_opened}")
+    return InvalidInput(name, _option_shown(asked), f"{_option_shown(recorded)}, {as_opened}")
 
 
 def _option_shown(value: str | None) -> str:

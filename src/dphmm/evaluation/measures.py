@@ -31,30 +31,30 @@ BETWEEN = ("steps", "ends")
 
 def points(values: ArrayLike, field: str, like: FloatArray | None = None) -> FloatArray:
     """Finite points (n, d), shaped ``like`` others. Raises InvalidInput; values are never echoed."""
-    given = np.asarray(values)
-    if given.dtype.kind not in "iuf" or given.ndim != 2:
-        raise InvalidInput(field, f"{given.dtype} of shape {given.shape}", "numbers of shape (n, d)")
-    if like is not None and given.shape != like.shape:
-        raise InvalidInput(field, f"shape {given.shape}", f"{like.shape}, as the truth")
-    found = given.astype(np.float64)
-    if not np.isfinite(found).all():
+    array = np.asarray(values)
+    if array.dtype.kind not in "iuf" or array.ndim != 2:
+        raise InvalidInput(field, f"{array.dtype} of shape {array.shape}", "numbers of shape (n, d)")
+    if like is not None and array.shape != like.shape:
+        raise InvalidInput(field, f"shape {array.shape}", f"{like.shape}, as the truth")
+    finite = array.astype(np.float64)
+    if not np.isfinite(finite).all():
         raise InvalidInput(field, "NaN or an infinity", "finite numbers")
-    return found
+    return finite
 
 
 def states(values: ArrayLike, field: str, n_states: int, like: IntArray | None = None) -> IntArray:
     """State numbers (n,) from 0 to ``n_states`` - 1. Raises InvalidInput; values are never echoed."""
     if isinstance(n_states, bool) or not isinstance(n_states, (int, np.integer)) or n_states < 1:
         raise InvalidInput("n_states", type(n_states).__name__, "the number of states, 1 or more")
-    given = np.asarray(values)
-    if given.dtype.kind not in "iu" or given.ndim != 1:
-        raise InvalidInput(field, f"{given.dtype} of shape {given.shape}", "state numbers of shape (n,)")
-    if like is not None and given.shape != like.shape:
-        raise InvalidInput(field, f"shape {given.shape}", f"{like.shape}, as the truth")
-    found = given.astype(np.int64)
-    if len(found) and not 0 <= found.min() <= found.max() < n_states:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise InvalidInput(field, f"{array.dtype} of shape {array.shape}", "state numbers of shape (n,)")
+    if like is not None and array.shape != like.shape:
+        raise InvalidInput(field, f"shape {array.shape}", f"{like.shape}, as the truth")
+    numbers = array.astype(np.int64)
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < n_states:
         raise InvalidInput(field, "a number that is no state", f"state numbers from 0 to {n_states - 1}")
-    return found
+    return numbers
 
 
 class Error(NamedTuple):
@@ -86,18 +86,18 @@ def error_km(
     subjects: ArrayLike | None = None,
 ) -> Error:
     """Great-circle distances in km between true and published places (n,) in degrees; ``subjects`` as in `error`."""
-    true, given = _places(lat, lon, "lat, lon"), _places(released_lat, released_lon, "released_lat, released_lon")
-    if true.shape != given.shape:
-        raise InvalidInput("released_lat", f"{len(given)} places", f"{len(true)}, as the truth")
-    half = np.sin((given - true) / 2) ** 2
-    inner = half[:, 0] + np.cos(true[:, 0]) * np.cos(given[:, 0]) * half[:, 1]
+    true, published = _places(lat, lon, "lat, lon"), _places(released_lat, released_lon, "released_lat, released_lon")
+    if true.shape != published.shape:
+        raise InvalidInput("released_lat", f"{len(published)} places", f"{len(true)}, as the truth")
+    half = np.sin((published - true) / 2) ** 2
+    inner = half[:, 0] + np.cos(true[:, 0]) * np.cos(published[:, 0]) * half[:, 1]
     return of_distances(2 * EARTH_KM * np.arcsin(np.sqrt(np.minimum(inner, 1.0))), subjects)
 
 
 def of_distances(distances: ArrayLike, subjects: ArrayLike | None = None) -> Error:
     """The error of distances (n,) that are known already, in their own unit."""
-    found = points(np.asarray(distances)[:, None], "distances")[:, 0]
-    parts = Subjects.of(subjects, len(found)).sums(found, found**2, np.ones(len(found)))
+    lengths = points(np.asarray(distances)[:, None], "distances")[:, 0]
+    parts = Subjects.of(subjects, len(lengths)).sums(lengths, lengths**2, np.ones(len(lengths)))
     return Error(
         interval(parts, lambda totals: ratio(totals[:, 0], totals[:, 2])),
         interval(parts, lambda totals: np.sqrt(ratio(totals[:, 1], totals[:, 2]))),
@@ -138,15 +138,15 @@ def nearest_places_error(
     subjects : as in `dphmm.evaluation.error`.
     """
     true = points(truth, "truth")
-    given, known = points(released, "released", true), points(places, "places")
+    published, known = points(released, "released", true), points(places, "places")
     if known.shape[1] != true.shape[1]:
         raise InvalidInput("places", f"shape {known.shape}", f"(m, {true.shape[1]}), as the truth")
     wanted = nearest(true, known, _number(k, "k", len(known)))
-    found = nearest(given, known, _number(k if returned is None else returned, "returned", len(known)))
-    both = hits(wanted, found)
+    answered = nearest(published, known, _number(k if returned is None else returned, "returned", len(known)))
+    both = hits(wanted, answered)
     parts = Subjects.of(subjects, len(true)).sums(both, np.ones(len(true)))
     return PrecisionRecall(
-        interval(parts, lambda totals: ratio(totals[:, 0], totals[:, 1]) / found.shape[1]),
+        interval(parts, lambda totals: ratio(totals[:, 0], totals[:, 1]) / answered.shape[1]),
         interval(parts, lambda totals: ratio(totals[:, 0], totals[:, 1]) / wanted.shape[1]),
     )
 
@@ -156,16 +156,16 @@ def nearest(asked: FloatArray, places: FloatArray, k: int) -> IntArray:
     from scipy.spatial import cKDTree
 
     tree: Any = cKDTree(places)
-    found = np.empty((len(asked), k), dtype=np.int64)
+    numbers = np.empty((len(asked), k), dtype=np.int64)
     rows, width = np.arange(len(asked)), min(len(places), k + 8)
     while len(rows):
         distance, number = (np.asarray(part).reshape(len(rows), width) for part in tree.query(asked[rows], k=width))
         order = np.lexsort((number, distance), axis=1)
-        found[rows] = np.take_along_axis(number, order, axis=1)[:, :k]
+        numbers[rows] = np.take_along_axis(number, order, axis=1)[:, :k]
         # As far as the last of them as many more may lie, with lower numbers, that were not looked at.
         rows = rows[distance[:, -1] <= distance[:, k - 1]] if width < len(places) else rows[:0]
         width = min(len(places), 2 * width)
-    return found
+    return numbers
 
 
 def hits(wanted: IntArray, found: IntArray) -> FloatArray:
@@ -194,9 +194,9 @@ def density_error(truth: ArrayLike, released: ArrayLike, n_states: int, subjects
     subjects : label (n,) of each row, which intervals resample; every row its own subject without.
     """
     true = states(truth, "truth", n_states)
-    given = states(released, "released", n_states, true)
+    published = states(released, "released", n_states, true)
     who = Subjects.of(subjects, len(true))
-    return _variation(who.counts(true, n_states), who.counts(given, n_states))
+    return _variation(who.counts(true, n_states), who.counts(published, n_states))
 
 
 def flow_error(
@@ -220,7 +220,7 @@ def flow_error(
     between : "steps": from each row to the next one of its subject. "ends": from a subject's first row to its last.
     """
     true = states(truth, "truth", n_states)
-    given = states(released, "released", n_states, true)
+    published = states(released, "released", n_states, true)
     who = Subjects.of(subjects, len(true))
     one_of(between, BETWEEN, "between")
     region = _regions(regions, n_states)
@@ -233,7 +233,7 @@ def flow_error(
         origin, destination = order[at - 1], order[at]
     if not len(origin):
         raise InvalidInput("subjects", "no subject with two rows", "moves to compare")
-    moves = [region[part[origin]] * n_states + region[part[destination]] for part in (true, given)]
+    moves = [region[part[origin]] * n_states + region[part[destination]] for part in (true, published)]
     kinds, number = np.unique(np.concatenate(moves), return_inverse=True)
     tables = np.split(number.reshape(-1), 2)
     shape = (who.count, len(kinds))
@@ -249,10 +249,10 @@ def follows(who: Subjects, order: IntArray, steps: ArrayLike | None) -> BoolArra
     same: BoolArray = owner[1:] == owner[:-1]
     if steps is None:
         return same
-    given = np.asarray(steps)
-    if given.shape != owner.shape or given.dtype.kind not in "iu":
-        raise InvalidInput("steps", f"{given.dtype} of shape {given.shape}", f"integers ({len(owner)},)")
-    ahead = np.diff(given[order].astype(np.int64))
+    numbers = np.asarray(steps)
+    if numbers.shape != owner.shape or numbers.dtype.kind not in "iu":
+        raise InvalidInput("steps", f"{numbers.dtype} of shape {numbers.shape}", f"integers ({len(owner)},)")
+    ahead = np.diff(numbers[order].astype(np.int64))
     if (ahead[same] <= 0).any():
         raise InvalidInput("steps", "a step that is not after the one before", "the rows of a subject in order of time")
     next_step: BoolArray = same & (ahead == 1)
@@ -273,8 +273,8 @@ def _variation(true: sparse.csr_array, given: sparse.csr_array) -> Interval:
 
     def distance(totals: FloatArray) -> FloatArray:
         rows = totals[:, :width].sum(axis=1)
-        found: FloatArray = ratio(np.abs(totals[:, :width] - totals[:, width:]).sum(axis=1), 2 * rows)
-        return found
+        variation: FloatArray = ratio(np.abs(totals[:, :width] - totals[:, width:]).sum(axis=1), 2 * rows)
+        return variation
 
     return interval(sparse.hstack([true, given], format="csr"), distance, centred=True)
 
@@ -285,13 +285,13 @@ def visit_lengths(visited: ArrayLike, subjects: ArrayLike, steps: ArrayLike | No
     ``visited`` are state numbers (n,), the rows of a subject in order of time. Returns lengths (v,) and the number of
     each visit's subject, in order of first appearance.
     """
-    given = states(visited, "visited", 2**62)
-    who = Subjects.of(subjects, len(given))
+    numbers = states(visited, "visited", 2**62)
+    who = Subjects.of(subjects, len(numbers))
     order = np.argsort(who.number, kind="stable")
-    ordered = given[order]
+    ordered = numbers[order]
     goes_on = follows(who, order, steps) & (ordered[1:] == ordered[:-1])
     begins = np.flatnonzero(np.concatenate(([True], ~goes_on)))
-    return np.diff(np.append(begins, len(given))), who.number[order][begins]
+    return np.diff(np.append(begins, len(numbers))), who.number[order][begins]
 
 
 def visit_length_error(
@@ -320,11 +320,11 @@ def radius_of_gyration(places: ArrayLike, subjects: ArrayLike) -> FloatArray:
 
     One number for each subject, in order of first appearance. Places on a plane: answers, not degrees.
     """
-    given = points(places, "places")
-    who = Subjects.of(subjects, len(given))
+    positions = points(places, "places")
+    who = Subjects.of(subjects, len(positions))
     rows = np.bincount(who.number, minlength=who.count)[:, None]
-    middle = who.sums(*given.T) / rows
-    return np.asarray(np.sqrt(who.sums(((given - middle[who.number]) ** 2).sum(axis=1))[:, 0] / rows[:, 0]))
+    middle = who.sums(*positions.T) / rows
+    return np.asarray(np.sqrt(who.sums(((positions - middle[who.number]) ** 2).sum(axis=1))[:, 0] / rows[:, 0]))
 
 
 def gyration_error(truth: ArrayLike, released: ArrayLike, subjects: ArrayLike) -> Interval:

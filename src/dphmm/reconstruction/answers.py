@@ -67,10 +67,10 @@ class OutcomeTable:
         """The outcome (n,) that each of the answers (n, d) is. Raises InvalidInput for one that no table has."""
         if self.points is not None:
             places = {tuple(point): number for number, point in enumerate(self.points.tolist())}
-            found = np.array([places.get(tuple(answer), -1) for answer in z.tolist()], dtype=np.int64)
-            if (found < 0).any():
+            outcomes = np.array([places.get(tuple(answer), -1) for answer in z.tolist()], dtype=np.int64)
+            if (outcomes < 0).any():
                 raise InvalidInput("z", "an answer that its table does not have", "answers as they were released")
-            return found
+            return outcomes
         box = (z - self.low) // self.side
         inside = ((box >= 0) & (box < self.shape)).all(axis=1)
         flat = np.ravel_multi_index(tuple(np.where(inside, column, 0) for column in box.T), self.shape)
@@ -180,11 +180,11 @@ class _RunningSums:
         low, high = np.minimum(least, -far), np.maximum(least + span, far)
         sizes = tuple((high - low + 1).tolist())
         if math.prod(sizes) > MOST_POINTS:
-            came = f"noise over {' x '.join(map(str, sizes))} lattice steps"
+            fault = f"noise over {' x '.join(map(str, sizes))} lattice steps"
             expected = (
                 f"at most {MOST_POINTS:,} together: a larger epsilon, fewer states, or answers on a coarser lattice"
             )
-            raise InvalidInput("regions", came, expected)
+            raise InvalidInput("regions", fault, expected)
         weights = np.exp(_logs(mechanism, low, sizes))
         weights /= weights.sum()
         sums = np.zeros(tuple(size + 1 for size in sizes))
@@ -200,26 +200,26 @@ class _RunningSums:
         for axis, count in enumerate(shape):
             at = starts[:, axis, None] - self._low[axis] + side * np.arange(count + 1)
             edges.append(np.clip(at, 0, self._sums.shape[axis] - 1))
-        found = np.zeros((len(starts), *shape))
+        chances = np.zeros((len(starts), *shape))
         for corner in product((0, 1), repeat=d):
             index = []
             for axis in range(d):
                 part = edges[axis][:, 1:] if corner[axis] else edges[axis][:, :-1]
                 index.append(part.reshape((len(starts), *(1,) * axis, -1, *(1,) * (d - 1 - axis))))
             sign = 1.0 if (d - sum(corner)) % 2 == 0 else -1.0
-            found += sign * self._sums[tuple(index)]
-        return np.maximum(found.reshape(len(starts), -1), 0.0)
+            chances += sign * self._sums[tuple(index)]
+        return np.maximum(chances.reshape(len(starts), -1), 0.0)
 
 
 def _logs(mechanism: NoiseMechanism, low: IntArray, sizes: tuple[int, ...]) -> FloatArray:
     """The logs of the unnormalised probabilities of all noises in a box of lattice points, less the largest."""
     count, d = math.prod(sizes), len(sizes)
-    found, nothing = np.empty(count), np.zeros(d, dtype=np.int64)
+    logs, nothing = np.empty(count), np.zeros(d, dtype=np.int64)
     for first in range(0, count, _TOGETHER):
         numbers = np.arange(first, min(first + _TOGETHER, count))
         points = np.stack(np.unravel_index(numbers, sizes), axis=1) + low
-        found[first : first + len(numbers)] = mechanism.log_likelihood_lattice(nothing, -points)
-    return np.asarray((found - found.max()).reshape(sizes))
+        logs[first : first + len(numbers)] = mechanism.log_likelihood_lattice(nothing, -points)
+    return np.asarray((logs - logs.max()).reshape(sizes))
 
 
 #: Different laws of one release: those of delta-sets are nearly as many as answers.
@@ -252,8 +252,8 @@ class Answers:
 
     def take(self, which: BoolArray | IntArray) -> Answers:
         """Some of the answers."""
-        own = (self.law[which], self.z[which], self.row[which], self.step[which], self.person[which])
-        return Answers(self.plans, *own, self.people, self.public, self.by_rows)
+        columns = (self.law[which], self.z[which], self.row[which], self.step[which], self.person[which])
+        return Answers(self.plans, *columns, self.people, self.public, self.by_rows)
 
     def weights(self) -> FloatArray:
         """The weights of answers (n,): persons count alike; answers do if they are ``by_rows`` or not ``public``."""
@@ -295,10 +295,10 @@ def answers_of(
     plans: list[Plan] = []
     most = max(1, min(LAWS_AT_HAND, _MOST_NUMBERS // subjects.setting.space.n_states))
     laws, persons = list[int](), list[int]()
-    found, people = list[IntArray](), list[str]()
+    answered, people = list[IntArray](), list[str]()
     done = 0
-    for user, own in rows.by_user():
-        published = published_of(rows, user, own, subjects.setting.model)
+    for user, which in rows.by_user():
+        published = published_of(rows, user, which, subjects.setting.model)
         made = smoothers.of(user).made_again(published)
         asked = [n for n, plan in enumerate(published.plans) if plan]
         for n in asked:
@@ -309,20 +309,20 @@ def answers_of(
                 if number == len(plans):
                     plans.append(plan)
                 if len(plans) > most:
-                    came = f"answers of more than {most} different laws"
+                    fault = f"answers of more than {most} different laws"
                     expected = "a release on the support (constraint support): each answer of a delta-set has its own"
-                    raise InvalidInput("released", came, expected)
+                    raise InvalidInput("released", fault, expected)
             laws.append(by_hash[hash_])
         if asked:
-            found.append(own[asked])
+            answered.append(which[asked])
             persons += [len(people)] * len(asked)
             people.append(user)
-        done += len(own)
+        done += len(which)
         if progress is not None:
             progress(done, len(rows.users))
-    if not found:
+    if not answered:
         raise InvalidInput("released", "no row with an answer", "at least one answer")
-    row = np.concatenate(found)
+    row = np.concatenate(answered)
     public = schedule in PUBLIC_KINDS or (schedule is None and len(row) == len(rows.users))
     law, person = np.array(laws, dtype=np.int64), np.array(persons, dtype=np.int64)
     return Answers(plans, law, rows.z[row], row, rows.step[row], person, people, public)

@@ -77,7 +77,7 @@ class Likelihoods:
         rows = None if fast is None else fast.of_answers(z)
         if rows is not None and rows.max(axis=1).min(initial=np.inf) > TRUSTED:
             return np.asarray(rows / rows.max(axis=1, keepdims=True))
-        logs = np.stack([self._plan.log_likelihood(one) for one in z])
+        logs = np.stack([self._plan.log_likelihood(answer) for answer in z])
         largest = logs.max(axis=1, keepdims=True)
         if not np.isfinite(largest).all():
             raise InvalidInput("z", "an answer that no state gives", "answers as they were released")
@@ -129,9 +129,9 @@ def _best_iterations(
     q, best, highest, seen = np.repeat(start[:, None], held.shape[1], axis=1), 0, -np.inf, held > 0
     for iteration in range(MOST_ITERATIONS):
         moved, chance = improved(q, likelihoods, learning)
-        told = float(held[seen] @ np.log(chance[seen]))
-        if told > highest:
-            best, highest = iteration, told
+        log_likelihood = float(held[seen] @ np.log(chance[seen]))
+        if log_likelihood > highest:
+            best, highest = iteration, log_likelihood
         elif iteration - best >= max(_PATIENCE, best // 2):
             break
         q = moved
@@ -161,18 +161,18 @@ def density(answers: Answers, starts: Sequence[FloatArray]) -> Fitted | None:
     weights, part = answers.weights(), part_of(answers.people)[answers.person]
     if of_few(answers.law[:, None], answers.person, weights):
         return None
-    found, iterations, largest, start = np.zeros(len(starts[0])), 0, 0.0, 0
+    q, iterations, largest, start = np.zeros(len(starts[0])), 0, 0.0, 0
     for number in np.unique(answers.law).tolist():
-        own = np.flatnonzero(answers.law == number)
-        z, outcome = np.unique(answers.z[own], axis=0, return_inverse=True)
-        counted = _counted(outcome.reshape(-1), weights[own], part[own], len(z))
+        of_law = np.flatnonzero(answers.law == number)
+        z, outcome = np.unique(answers.z[of_law], axis=0, return_inverse=True)
+        counted = _counted(outcome.reshape(-1), weights[of_law], part[of_law], len(z))
         fitted = likeliest_density(Likelihoods(answers.plans[number], z), counted.sum(axis=1), counted, starts)
-        share = float(weights[own].sum())
-        found += share * fitted.q
+        share = float(weights[of_law].sum())
+        q += share * fitted.q
         iterations = max(iterations, fitted.iterations)
         if share > largest:
             largest, start = share, fitted.start
-    return Fitted(found / found.sum(), iterations, start)
+    return Fitted(q / q.sum(), iterations, start)
 
 
 def _counted(outcome: IntArray, weights: FloatArray, part: IntArray, n: int) -> FloatArray:

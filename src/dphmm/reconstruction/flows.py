@@ -46,10 +46,10 @@ def first_guess(q: FloatArray, model: MarkovModel, space: StateSpace) -> FloatAr
         step = float(q @ np.asarray(model.moves.multiply(apart).sum(axis=1)).ravel())
     else:
         # The latent states of a secret alike: it is only where to start from.
-        moves, own = model.moves.tocoo(), model.secrets
+        moves, secret = model.moves.tocoo(), model.secrets
         before, after = moves.coords
-        share = (q / np.bincount(own))[own]
-        step = float((share[before] * moves.data) @ apart[own[before], own[after]])
+        share = (q / np.bincount(secret))[secret]
+        step = float((share[before] * moves.data) @ apart[secret[before], secret[after]])
     # Of a model that never moves, every two states are alike far.
     scale = step if step > 0 else max(1.0, float(apart.max()))
     guess = q[:, None] * q[None] * np.exp(-apart / scale)
@@ -72,20 +72,20 @@ def flows(pairs: tuple[Answers, Answers], q: FloatArray, model: MarkovModel, spa
     if of_few(laws, origins.person, weights):
         return None
     out = part_of(origins.people)[origins.person] == 0
-    start, found, iterations = first_guess(q, model, space), np.zeros((len(q), len(q))), 0
-    for one, other in np.unique(laws, axis=0).tolist():
-        own = np.flatnonzero((laws == [one, other]).all(axis=1))
-        z, first = np.unique(origins.z[own], axis=0, return_inverse=True)
-        then, second = np.unique(after.z[own], axis=0, return_inverse=True)
+    start, flow, iterations = first_guess(q, model, space), np.zeros((len(q), len(q))), 0
+    for earlier, later in np.unique(laws, axis=0).tolist():
+        of_laws = np.flatnonzero((laws == [earlier, later]).all(axis=1))
+        z, first = np.unique(origins.z[of_laws], axis=0, return_inverse=True)
+        then, second = np.unique(after.z[of_laws], axis=0, return_inverse=True)
         kinds, number = np.unique(np.column_stack([first.reshape(-1), second.reshape(-1)]), axis=0, return_inverse=True)
         number = number.reshape(-1)
-        counted = totals(number, weights[own], len(kinds))
-        held = totals(number, weights[own] * out[own], len(kinds))
-        sides = Likelihoods(origins.plans[one], z), Likelihoods(origins.plans[other], then)
+        counted = totals(number, weights[of_laws], len(kinds))
+        held = totals(number, weights[of_laws] * out[of_laws], len(kinds))
+        sides = Likelihoods(origins.plans[earlier], z), Likelihoods(origins.plans[later], then)
         fitted = likeliest_flows(*sides, Pairs(kinds[:, 0], kinds[:, 1], counted, held), start)
-        found += weights[own].sum() * fitted.q
+        flow += weights[of_laws].sum() * fitted.q
         iterations = max(iterations, fitted.iterations)
-    return Fitted(found / found.sum(), iterations)
+    return Fitted(flow / flow.sum(), iterations)
 
 
 def likeliest_flows(origins: Likelihoods, destinations: Likelihoods, pairs: Pairs, start: FloatArray) -> Fitted:
@@ -121,9 +121,9 @@ def _best_iterations(a: FloatArray, b: FloatArray, pairs: Pairs, learning: Float
     flow, best, highest, seen = start, 0, -np.inf, pairs.held > 0
     for iteration in range(MOST_ITERATIONS):
         moved, chance = improved(flow, a, b, pairs, learning)
-        told = float(pairs.held[seen] @ np.log(chance[seen]))
-        if told > highest:
-            best, highest = iteration, told
+        log_likelihood = float(pairs.held[seen] @ np.log(chance[seen]))
+        if log_likelihood > highest:
+            best, highest = iteration, log_likelihood
         elif iteration - best >= max(_PATIENCE, best // 2):
             break
         flow = moved
@@ -132,6 +132,6 @@ def _best_iterations(a: FloatArray, b: FloatArray, pairs: Pairs, learning: Float
 
 def _whole(likelihoods: Likelihoods) -> FloatArray:
     if len(likelihoods) * likelihoods.n_states > _MOST_LIKELIHOODS:
-        came = f"{len(likelihoods):,} different answers of {likelihoods.n_states:,} states"
-        raise InvalidInput("flows", came, f"at most {_MOST_LIKELIHOODS:,} likelihoods: fewer states, or some users")
+        fault = f"{len(likelihoods):,} different answers of {likelihoods.n_states:,} states"
+        raise InvalidInput("flows", fault, f"at most {_MOST_LIKELIHOODS:,} likelihoods: fewer states, or some users")
     return np.concatenate([block for _, block in likelihoods.blocks()])

@@ -69,15 +69,15 @@ def linear_estimates(table: FloatArray, regions: FloatArray, guess: FloatArray |
     share = np.full(n, 1.0 / n) if guess is None else np.asarray(guess, dtype=np.float64) / np.sum(guess)
     chance = share @ table
     seen = chance > 0
-    found = np.zeros((table.shape[1], regions.shape[1]))
+    terms = np.zeros((table.shape[1], regions.shape[1]))
     root = np.sqrt(chance[seen])
-    found[seen] = _least_norm(table[:, seen] / root, regions) / root[:, None]
-    wrong = np.abs(table @ found - regions).max(axis=0)
+    terms[seen] = _least_norm(table[:, seen] / root, regions) / root[:, None]
+    wrong = np.abs(table @ terms - regions).max(axis=0)
     if (wrong > _UNBIASED).any():
         region = int(np.argmax(wrong > _UNBIASED))
-        came = f"region {region}, which splits states that no outcome tells apart"
-        raise InvalidInput("regions", came, "regions with all of such states, or none")
-    return found
+        fault = f"region {region}, which splits states that no outcome tells apart"
+        raise InvalidInput("regions", fault, "regions with all of such states, or none")
+    return terms
 
 
 def _least_norm(matrix: FloatArray, regions: FloatArray) -> FloatArray:
@@ -89,13 +89,13 @@ def _least_norm(matrix: FloatArray, regions: FloatArray) -> FloatArray:
     except LinAlgError:
         factor = None
     if factor is not None and np.diag(factor[0]).min() > _RANK * np.diag(factor[0]).max():
-        found = matrix.T @ cho_solve(factor, regions)
+        x = matrix.T @ cho_solve(factor, regions)
         # Further rounds take off what the squared condition added to the rounding.
         for _ in range(3):
-            wrong = regions - matrix @ found
+            wrong = regions - matrix @ x
             if np.abs(wrong).max(initial=0.0) <= _PRECISE:
-                return np.asarray(found)
-            found += matrix.T @ cho_solve(factor, wrong)
+                return np.asarray(x)
+            x += matrix.T @ cho_solve(factor, wrong)
     # Of the least norm where outcomes do not tell all states apart.
     return np.asarray(np.linalg.lstsq(matrix, regions, rcond=_RANK)[0])
 
@@ -119,8 +119,8 @@ def shares(counts_for: FloatArray, least: FloatArray, most: FloatArray, misses: 
     """
     people = len(counts_for)
     if not people or (counts_for < least).any() or (counts_for > most).any():
-        came = "nobody" if not people else "a person who counts less or more than any outcome"
-        raise InvalidInput("counts_for", came, "what the outcomes of one or more people count for")
+        fault = "nobody" if not people else "a person who counts less or more than any outcome"
+        raise InvalidInput("counts_for", fault, "what the outcomes of one or more people count for")
     mean = counts_for.mean(axis=0)
     half = (most - least) * np.sqrt(np.log(2 / misses) / (2 * people)) + _UNBIASED
     return Shares(mean, np.clip(mean - half, 0.0, 1.0), np.clip(mean + half, 0.0, 1.0))
@@ -200,15 +200,15 @@ def _low(seen: Seen, people: int, terms: Terms, misses: float) -> FloatArray:
     low, together = np.full(len(seen.mean), -np.inf), max(1, _TOGETHER // max(1, len(seen.mean)))
     for first in range(0, _FACTORS, together):
         factor = factors[first : first + together] / (most - least)
-        told = np.exp(factor * seen.mean + chance)
-        found = [_crossing(told, np.exp(factor * least), np.exp(factor * most), least, most)]
+        level = np.exp(factor * seen.mean + chance)
+        ends = [_crossing(level, np.exp(factor * least), np.exp(factor * most), least, most)]
         inside = np.exp(factor) * (1.0 + np.maximum(terms.inside - 1.0, 0.0) * _beyond(factor, most - 1.0))
         outside = 1.0 + terms.outside * _beyond(factor, most)
-        found.append(_crossing(told, outside, inside, np.zeros_like(low), np.ones_like(low)))
+        ends.append(_crossing(level, outside, inside, np.zeros_like(low), np.ones_like(low)))
         for about, largest in squares:
             rest = 1.0 + largest * _beyond(factor, most - about)
-            found.append(about + (told * np.exp(-factor * about) - rest) / factor)
-        low = np.maximum(low, np.max(found, axis=(0, 1)))
+            ends.append(about + (level * np.exp(-factor * about) - rest) / factor)
+        low = np.maximum(low, np.max(ends, axis=(0, 1)))
     return low
 
 
@@ -217,9 +217,9 @@ def _crossing(
 ) -> FloatArray:
     """The points where lines from a value at ``low`` to a larger one at ``high`` reach ``told``; of others nowhere."""
     rises = at_high - at_low
-    found = np.full(told.shape, -np.inf)
-    np.divide(told - at_low, rises, out=found, where=rises > 0)
-    return np.asarray(low + (high - low) * found)
+    share = np.full(told.shape, -np.inf)
+    np.divide(told - at_low, rises, out=share, where=rises > 0)
+    return np.asarray(low + (high - low) * share)
 
 
 def _beyond(factor: FloatArray, most: FloatArray) -> FloatArray:
@@ -315,7 +315,7 @@ def shares_of_outcomes(
 
     ``end``: the state `END`, where there is one; then shares of the others are among those that have not ended.
     """
-    found = linear_estimates(table, np.eye(len(table)), guess)
+    terms = linear_estimates(table, np.eye(len(table)), guess)
     misses = MISSES if end is None else MISSES / 2
-    among_all = shares(found[outcomes], found.min(axis=0), found.max(axis=0), misses)
+    among_all = shares(terms[outcomes], terms.min(axis=0), terms.max(axis=0), misses)
     return among_all if end is None else among_those_that_go_on(among_all, end, np.arange(len(table)) != end)

@@ -48,14 +48,14 @@ def nearer_than_guesses(
     its standard error. ``distance``: between places (n, d). ``inside``: the mean squared distance of a person from the
     middle of their state.
     """
-    held = [one for one in people if len(one.at) >= _FEWEST]
+    held = [walk for walk in people if len(walk.at) >= _FEWEST]
     if len(held) < 2:
         return None
-    gained = np.array([_gain(one, distance) for one in held])
+    gained = np.array([_gain(walk, distance) for walk in held])
     if not gained.mean() > _NEARER * gained.std(ddof=1) / math.sqrt(len(gained)):
         return None
     motion = motion_of(held)
-    off = [mean_distance(expected_squares(one, motion) + inside, one.z.shape[1]) for one in people if len(one.at)]
+    off = [mean_distance(expected_squares(walk, motion) + inside, walk.z.shape[1]) for walk in people if len(walk.at)]
     return float(np.concatenate(off).mean())
 
 
@@ -76,10 +76,10 @@ def line_between(one: Answered) -> tuple[FloatArray, FloatArray, FloatArray]:
 def motion_of(people: Sequence[Answered]) -> float:
     """The mean squared motion in one step, from what held-out answers are off beyond their noise; at least 0."""
     off = bridges = 0.0
-    for one in people:
-        line, share, bridge = line_between(one)
-        noise = one.noise[1:-1] + (1 - share) ** 2 * one.noise[:-2] + share**2 * one.noise[2:]
-        off += float((((line - one.z[1:-1]) ** 2).sum(axis=1) - noise).sum())
+    for walk in people:
+        line, share, bridge = line_between(walk)
+        noise = walk.noise[1:-1] + (1 - share) ** 2 * walk.noise[:-2] + share**2 * walk.noise[2:]
+        off += float((((line - walk.z[1:-1]) ** 2).sum(axis=1) - noise).sum())
         bridges += float(bridge.sum())
     return max(0.0, off / bridges) if bridges > 0 else 0.0
 

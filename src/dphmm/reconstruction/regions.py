@@ -86,18 +86,18 @@ def checked_regions(regions: Any, space: StateSpace) -> Regions:
         table = to_arrow(regions, names)
         states, named = (as_text(table.column(name), name).to_pylist() for name in names)
         return _few(_listed(states, named, space, "regions"))
-    found = Regions()
+    masks = Regions()
     for key, states in regions.items():
-        name, given = _name(str(key), "regions"), np.asarray(states)
-        if given.size and given.dtype.kind in "OU":
-            given = space.indices_of(given)
-            if (given < 0).any():
+        name, members = _name(str(key), "regions"), np.asarray(states)
+        if members.size and members.dtype.kind in "OU":
+            members = space.indices_of(members)
+            if (members < 0).any():
                 raise InvalidInput("regions", f"{name!r}, with a name that no state has", "names of states")
-        found[name] = state_mask(given, space.n_states, f"regions[{name!r}]")
-        if not found[name].any():
+        masks[name] = state_mask(members, space.n_states, f"regions[{name!r}]")
+        if not masks[name].any():
             expected = f"state numbers from 0 to {space.n_states - 1}, or a mask"
             raise InvalidInput("regions", f"{name!r}, with no state", expected)
-    return _few(found)
+    return _few(masks)
 
 
 def read_regions(path: PathLike, space: StateSpace, field: str = "regions") -> Regions:
@@ -127,27 +127,27 @@ def read_regions(path: PathLike, space: StateSpace, field: str = "regions") -> R
 
 def _listed(states: Sequence[str | None], names: Sequence[str | None], space: StateSpace, field: str) -> Regions:
     """The regions of rows of a state and a region."""
-    found, lacking, sizes = Regions(), dict[str, dict[str, None]](), dict[str, set[str]]()
+    masks, lacking, sizes = Regions(), dict[str, dict[str, None]](), dict[str, set[str]]()
     for number, (state, name) in enumerate(zip(states, names, strict=True), start=1):
         if not state or not name:
             raise InvalidInput(field, f"row {number} with an empty cell", "a state and a region in every row")
-        mask = found.setdefault(_name(name, field), np.zeros(space.n_states, dtype=np.bool_))
+        mask = masks.setdefault(_name(name, field), np.zeros(space.n_states, dtype=np.bool_))
         sizes.setdefault(name, set()).add(state)
         place = space.index_of(state)
         if place >= 0:
             mask[place] = True
         else:
             lacking.setdefault(name, {})[state] = None
-    if not any(mask.any() for mask in found.values()):
+    if not any(mask.any() for mask in masks.values()):
         raise InvalidInput(field, "no state of the model", f"names of states, such as {space.names[0]}")
-    found.why = {name: _lacks(list(unknown), len(sizes[name])) for name, unknown in lacking.items()}
+    masks.why = {name: _lacks(list(unknown), len(sizes[name])) for name, unknown in lacking.items()}
     unknown = list(dict.fromkeys(state for states in lacking.values() for state in states))
     if unknown:
         count = "1 name is no state" if len(unknown) == 1 else f"{len(unknown):,} names are no states"
-        found.notes.append(
+        masks.notes.append(
             f"regions: {count} of the model: {_first(unknown)}; not answerable for it: {_first(list(lacking))}"
         )
-    return found
+    return masks
 
 
 def _lacks(unknown: Sequence[str], size: int) -> str:
@@ -163,9 +163,9 @@ def _lacks(unknown: Sequence[str], size: int) -> str:
 
 def _first(names: Sequence[str]) -> str:
     """Names for a message, the first few, without anything that a terminal would obey."""
-    told = [re.sub(FORBIDDEN, "?", name)[:LONGEST_NAME] for name in names[:_NAMED]]
+    legible = [re.sub(FORBIDDEN, "?", name)[:LONGEST_NAME] for name in names[:_NAMED]]
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(told) + more
+    return ", ".join(legible) + more
 
 
 def default_regions(space: StateSpace, plans: Sequence[Plan] = ()) -> Regions:
@@ -176,8 +176,8 @@ def default_regions(space: StateSpace, plans: Sequence[Plan] = ()) -> Regions:
     """
     answered_as = _answered_as(space, plans)
     if space.has_labels or space.n_states <= _FEW:
-        own = np.unique(answered_as).tolist()
-        return _few({space.names[state]: answered_as == state for state in own})
+        answered = np.unique(answered_as).tolist()
+        return _few({space.names[state]: answered_as == state for state in answered})
     if isinstance(space, Grid):
         blocks = space.lattice[answered_as] // BLOCK
         column, row = (BLOCK * blocks).T
@@ -236,7 +236,7 @@ def _polygons(features: list[Any], space: StateSpace, field: str) -> Regions:
         raise InvalidInput(field, "a Python without shapely", "pip install 'dphmm[geo]'") from None
     # A polygon over the antimeridian may go on beyond 180 degrees; one over Greenwich may have degrees up to 360.
     points = [shapely.points(places[1] + turn, places[0]) for turn in (-360.0, 0.0, 360.0)]
-    found, parts = Regions(), dict[str, list[_Part]]()
+    masks, parts = Regions(), dict[str, list[_Part]]()
     for number, feature in enumerate(features, start=1):
         try:
             shape = shapely.geometry.shape(feature["geometry"])
@@ -249,16 +249,16 @@ def _polygons(features: list[Any], space: StateSpace, field: str) -> Regions:
             raise InvalidInput(field, f"feature {number}, which is no polygon", _GEOJSON)
         if not np.isfinite(corners).all() or (np.abs(corners) > [360, 90]).any():
             raise InvalidInput(field, f"feature {number}, whose coordinates are no degrees", _GEOJSON)
-        told = feature.get("properties")
-        told = told if isinstance(told, dict) else {}
-        name = next((str(told[key]) for key in _NAMES if told.get(key) not in (None, "")), f"region {number}")
+        fields = feature.get("properties")
+        fields = fields if isinstance(fields, dict) else {}
+        name = next((str(fields[key]) for key in _NAMES if fields.get(key) not in (None, "")), f"region {number}")
         name = _name(name, field)
-        found[name] = found.get(name, False) | inside
+        masks[name] = masks.get(name, False) | inside
         parts.setdefault(name, []).append(_part(shapely, shape, space))
-    if not any(mask.any() for mask in found.values()):
+    if not any(mask.any() for mask in masks.values()):
         raise InvalidInput(field, "no polygon with the middle of a cell in it", _GEOJSON)
-    _tell_what_lies_beyond(found, parts)
-    return found
+    _tell_what_lies_beyond(masks, parts)
+    return masks
 
 
 class _Part(NamedTuple):

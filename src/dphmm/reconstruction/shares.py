@@ -114,13 +114,13 @@ class LinearEstimates:
 
     def of(self, answers: Answers, rows: slice, regions: IntArray) -> FloatArray:
         """The terms of some answers for some regions (n, k)."""
-        found = np.empty((len(answers.law[rows]), len(regions)))
+        terms = np.empty((len(answers.law[rows]), len(regions)))
         for number in np.unique(answers.law[rows]).tolist():
             law = self._laws[number]
             assert law is not None
-            own = answers.law[rows] == number
-            found[own] = law.counts[law.outcomes.numbers(answers.z[rows][own])][:, regions]
-        return found
+            of_law = answers.law[rows] == number
+            terms[of_law] = law.counts[law.outcomes.numbers(answers.z[rows][of_law])][:, regions]
+        return terms
 
     def terms(self, laws: IntArray, regions: IntArray) -> Terms:
         """Bounds of what an answer under some laws counts for regions (k,), and so of a mean of several answers."""
@@ -168,15 +168,15 @@ class LinearEstimates:
         try:
             return linear_estimates(table, inside[:, whole], guess)
         except InvalidInput:
-            found = np.zeros((table.shape[1], len(whole)))
+            terms = np.zeros((table.shape[1], len(whole)))
         # Some regions can be answered, and others not.
         for place, number in enumerate(whole.tolist()):
             try:
-                found[:, [place]] = linear_estimates(table, inside[:, [number]], guess)
+                terms[:, [place]] = linear_estimates(table, inside[:, [number]], guess)
             except InvalidInput:
-                told = "no combination of answers tells it from others: a larger epsilon, or another region"
-                self._refuse(np.arange(len(self.names)) == number, told)
-        return found
+                why = "no combination of answers tells it from others: a larger epsilon, or another region"
+                self._refuse(np.arange(len(self.names)) == number, why)
+        return terms
 
     def _splits(self, outcomes: OutcomeTable, laws: IntArray, number: int) -> str:
         """The states that would make a region answerable that separates states with one law, in words."""
@@ -258,11 +258,11 @@ def region_shares(answers: Answers, linear: LinearEstimates, fitted: Fitted | No
     if len(answered):
         for rows in _blocks(answers.person, len(answered)):
             moments.add(answers.person[rows], weights[rows], linear.of(answers, rows, answered))
-    told: dict[int, Told] = {}
+    sizes: dict[int, Told] = {}
     if len(answered):
         terms = linear.terms(np.unique(answers.law), answered)
         among = None if ending is None else (int(np.searchsorted(answered, ending[0])), ending[1][answered])
-        told = dict(zip(answered.tolist(), moments.told(terms, answers.public, answers.factor, among), strict=True))
+        sizes = dict(zip(answered.tolist(), moments.told(terms, answers.public, answers.factor, among), strict=True))
     likeliest = None if fitted is None else fitted.q @ linear.masks
     if likeliest is not None and ending is not None and (left := 1.0 - likeliest[ending[0]]) > 0:
         likeliest = np.where(ending[1], likeliest / left, likeliest)
@@ -271,7 +271,7 @@ def region_shares(answers: Answers, linear: LinearEstimates, fitted: Fitted | No
             name,
             "",
             None if likeliest is None or linear.split[number] else float(likeliest[number]),
-            *told.get(number, NOTHING),
+            *sizes.get(number, NOTHING),
             linear.why[number],
         )
         for number, name in enumerate(linear.names)
@@ -284,24 +284,24 @@ def flow_shares(pairs: tuple[Answers, Answers], linear: LinearEstimates, fitted:
     if not len(origins):
         return ()
     answered, weights, k = linear.answered, origins.weights(), len(linear.names)
-    width, told = len(answered), dict[tuple[int, int], Told]()
+    width, sizes = len(answered), dict[tuple[int, int], Told]()
     if width:
         moments = _Moments(width**2)
         for rows in _blocks(origins.person, width**2):
-            one, other = linear.of(origins, rows, answered), linear.of(then, rows, answered)
-            moments.add(origins.person[rows], weights[rows], (one[:, :, None] * other[:, None]).reshape(-1, width**2))
+            out, into = linear.of(origins, rows, answered), linear.of(then, rows, answered)
+            moments.add(origins.person[rows], weights[rows], (out[:, :, None] * into[:, None]).reshape(-1, width**2))
         terms = _products(*(linear.terms(np.unique(part.law), answered) for part in (origins, then)))
         both = [(a, b) for a in answered.tolist() for b in answered.tolist()]
-        told = dict(zip(both, moments.told(terms, origins.public), strict=True))
+        sizes = dict(zip(both, moments.told(terms, origins.public), strict=True))
     likeliest = None if fitted is None else linear.masks.T @ fitted.q @ linear.masks
-    found = []
+    shares = []
     for a in range(k):
         for b in range(k):
             split = linear.split[a] or linear.split[b]
             estimate = None if likeliest is None or split else float(likeliest[a, b])
             why = linear.why[a] or linear.why[b]
-            found.append(Share(linear.names[a], linear.names[b], estimate, *told.get((a, b), NOTHING), why))
-    return tuple(found)
+            shares.append(Share(linear.names[a], linear.names[b], estimate, *sizes.get((a, b), NOTHING), why))
+    return tuple(shares)
 
 
 def _products(one: Terms, other: Terms) -> Terms:
@@ -318,5 +318,5 @@ def _products(one: Terms, other: Terms) -> Terms:
 def each_share(share: FloatArray, ends: tuple[FloatArray, FloatArray], error: FloatArray) -> Iterator[Told]:
     """Estimate, ends and standard error of each region."""
     parts = (part.tolist() for part in (share, *ends, error))
-    for one, low, high, off in zip(*parts, strict=True):
-        yield one, low, high, None if math.isnan(off) else off
+    for estimate, low, high, off in zip(*parts, strict=True):
+        yield estimate, low, high, None if math.isnan(off) else off

@@ -37,7 +37,7 @@ class Person:
         loaded = load_trajectories(table, space=self.batch.setting.space, spelling=self.batch.ledger.spelling)
         if len(loaded.rejected):
             raise InvalidInput("row", "one that cannot be read", "a place or a state, and a time with a zone")
-        (answered,) = [one for part in self.batch.run(loaded.trajectories, resume=True) for one in part]
+        (answered,) = [answer for part in self.batch.run(loaded.trajectories, resume=True) for answer in part]
         return answered
 
     def __repr__(self) -> str:

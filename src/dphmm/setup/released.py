@@ -182,16 +182,16 @@ class Released:
     def _check_stated(self) -> None:
         statement = self.statement
         if statement.algorithm_version != ALGORITHM_VERSION:
-            came = f"one of algorithm version {statement.algorithm_version} ({statement.software.version})"
-            raise InvalidInput("statement", came, f"version {ALGORITHM_VERSION}: other versions make other plans")
-        for part, stated, own in (
+            fault = f"one of algorithm version {statement.algorithm_version} ({statement.software.version})"
+            raise InvalidInput("statement", fault, f"version {ALGORITHM_VERSION}: other versions make other plans")
+        for part, stated, digest in (
             ("model", statement.model.sha256, self.model.digest),
             ("policy", statement.policy.sha256, self.policy.digest),
             ("space", statement.space.sha256, self.space.digest),
         ):
-            if stated != own:
-                came = f"{self.folder.path.name}, which has another {part} than its privacy statement names"
-                raise InvalidInput("released", came, f"the {part} of the release")
+            if stated != digest:
+                fault = f"{self.folder.path.name}, which has another {part} than its privacy statement names"
+                raise InvalidInput("released", fault, f"the {part} of the release")
 
     @property
     def changed(self) -> str | None:
@@ -236,7 +236,7 @@ class Released:
         from dphmm.decoding import own_places_of, smooth_rows
 
         believe = self.learned.model if believe is None else believe
-        others = [(one.answers, one.subjects) for one in beside]
+        others = [(release.answers, release.subjects) for release in beside]
         places = own_places_of(self.answers, self.subjects, others, believe) if own_places else None
         steps = smooth_rows(
             *(self.answers, self.subjects, believe),
@@ -281,8 +281,8 @@ class Released:
             with shown(progress, "learn") as report:
                 learned = learn_rows(
                     *(self.answers, self.subjects),
-                    beside=[(one.answers, one.subjects) for one in beside],
-                    files=[file_digest(one.folder.table) for one in (self, *beside)],
+                    beside=[(release.answers, release.subjects) for release in beside],
+                    files=[file_digest(release.folder.table) for release in (self, *beside)],
                     drawn=self.drawn,
                     progress=report,
                 )
@@ -343,19 +343,19 @@ class Released:
         import pandas as pd
 
         rows = self.rows
-        own = rows[rows["user"] == person].reset_index(drop=True)
-        if not len(own):
+        of_person = rows[rows["user"] == person].reset_index(drop=True)
+        if not len(of_person):
             raise InvalidInput("person", repr(person), f"one who was released, such as {rows['user'].iloc[0]!r}")
-        if isinstance(moment, int) or "t" not in own.columns:
-            there = own["step"].astype(str) == str(moment)
+        if isinstance(moment, int) or "t" not in of_person.columns:
+            there = of_person["step"].astype(str) == str(moment)
         else:
-            times = pd.to_datetime(own["t"], utc=True)
+            times = pd.to_datetime(of_person["t"], utc=True)
             is_clock = re.fullmatch("[0-9]{2}:[0-9]{2}", moment) is not None
             there = times.dt.strftime("%H:%M") == moment if is_clock else times == _utc(moment)
         if not there.any():
-            known = own["t"].iloc[0] if "t" in own.columns else own["step"].iloc[0]
+            known = of_person["t"].iloc[0] if "t" in of_person.columns else of_person["step"].iloc[0]
             raise InvalidInput("moment", repr(moment), f"one of a row of {person}, such as {known}")
-        row = {str(name): value for name, value in own[there].iloc[0].items()}
+        row = {str(name): value for name, value in of_person[there].iloc[0].items()}
         return Moment(self, person, int(there.to_numpy().argmax()), row)
 
     def population(
@@ -427,7 +427,7 @@ class Released:
         from dphmm.decoding import odds_of_rows
 
         numbers = named_states(self.space, states, "states")
-        others = [(one.answers, one.subjects) for one in beside]
+        others = [(release.answers, release.subjects) for release in beside]
         event = (self.answers, self.subjects, numbers, first, last)
         return odds_of_rows(*event, always=always, beside=others, users=users, believe=believe, progress=progress)
 
@@ -525,11 +525,11 @@ class Released:
 
         public = self.model, self.policy, self.space
         file = ledger_file if ledger_file is not None and ledger_file.is_file() else None
-        found = check_release(self.folder.table, *public, ledger=ledger, ledger_file=file, plain=plain)
+        verdict = check_release(self.folder.table, *public, ledger=ledger, ledger_file=file, plain=plain)
         others = [(WRONG, "folder", line) for line in self.folder.others()]
-        if not (found.convicted or others) and found.rows:
-            return found.beside([("stated", "account", self.account)])
-        return found.beside(others)
+        if not (verdict.convicted or others) and verdict.rows:
+            return verdict.beside([("stated", "account", self.account)])
+        return verdict.beside(others)
 
     @property
     def account(self) -> str:
@@ -594,7 +594,7 @@ class Moment:
         from dphmm.report.figures import belief
 
         report = self.released.read_report(users=[self.person], progress=False)
-        shown = next((one for one in report.persons if one.name == self.person), None)
+        shown = next((person for person in report.persons if person.name == self.person), None)
         figure = None if shown is None else belief(report, shown, self.number)
         if figure is None:
             expected = "answers on a map, or of two numbers"
@@ -634,13 +634,13 @@ def found_in(rows: ReleasedRows, planned: SchedulePlan, step: int | None) -> Fou
     None if somebody of the file has a hole in their rows, earlier answers in another file, or no whole block.
     """
     blocks = 0
-    for _, own in rows.by_user():
-        steps = rows.step[own]
-        whole = whole_blocks(planned.schedule, step, int(rows.origin(own, step) or 1), len(steps))
+    for _, which in rows.by_user():
+        steps = rows.step[which]
+        whole = whole_blocks(planned.schedule, step, int(rows.origin(which, step) or 1), len(steps))
         if steps[0] != 1 or steps[-1] != len(steps) or not whole:
             return None
         # Answers of parts of days about one place find it as those of whole ones.
-        answers = sum(rows.plans[row] != "" for row in own.tolist())
+        answers = sum(rows.plans[row] != "" for row in which.tolist())
         blocks = max(blocks, whole, answers // max(1, planned.schedule.releases))
     return replace(planned.found, blocks=blocks)
 

@@ -106,8 +106,8 @@ class Setup:
     @property
     def covered(self) -> float | None:
         """The covered distance in metres; None for labels, and if no distance, or every distance, is covered."""
-        found = CoveredDistance.of([self.policy], self.space)
-        metres = None if found is None else found.metres
+        distance = CoveredDistance.of([self.policy], self.space)
+        metres = None if distance is None else distance.metres
         return float(metres) if isinstance(metres, (int, float)) and metres > 0 else None
 
     @property
@@ -470,14 +470,14 @@ class Plan:
         counted, public = place.ledger(ledger), (setup.model, setup.policy, setup.space, self.epsilon)
         people = whom_of(setup.model.provenance, whom(model_people, None))
         with kept_ledger(counted, spelling) as store:
-            kept = store or MemoryLedger(spelling or "same")
+            held = store or MemoryLedger(spelling or "same")
             batch = Batch(
                 *public,
                 promise=self.promise,
                 schedule=self.schedule,
                 query=query,
                 answer=answer,
-                ledger=kept,
+                ledger=held,
                 check=check,
                 although=although,
                 min_people=min_people,
@@ -488,7 +488,7 @@ class Plan:
                 **setup.choices,
             )
             loaded = load_visits(
-                table, setup.space, setup.model.step, answer, timezone=timezone, spelling=kept.spelling
+                table, setup.space, setup.model.step, answer, timezone=timezone, spelling=held.spelling
             )
             if len(loaded.rejected) and not is_path(table):
                 unread = f"{len(loaded.rejected)} rows that cannot be read"

@@ -130,8 +130,8 @@ def statements(into: ReleaseTable | PathLike, query: str = "state") -> list[Rele
 
     Source: docs/proofs/table-commit.md.
     """
-    found = (entry.document.get("statement") for entry in _committed(_existing(into), query))
-    return [typed(told, ReleaseStatement) for told in found if told is not None]
+    documents = (entry.document.get("statement") for entry in _committed(_existing(into), query))
+    return [typed(statement, ReleaseStatement) for statement in documents if statement is not None]
 
 
 def release(
@@ -235,17 +235,17 @@ def _check_public(frame: Any, model: Any, policy: Any, space: Any, model_people:
     """InvalidInput for arguments of another kind, and for choices that there are not on Spark."""
     if not hasattr(frame, "sparkSession"):
         raise InvalidInput("frame", type(frame).__name__, "a Spark frame; dphmm.release_many takes tables in memory")
-    for name, given, kind in (
+    for name, argument, kind in (
         ("model", model, MarkovModel), ("policy", policy, PolicyGraph), ("space", space, StateSpace)
     ):  # fmt: skip
-        if not isinstance(given, kind):
-            raise InvalidInput(name, type(given).__name__, f"a {kind.__name__}")
+        if not isinstance(argument, kind):
+            raise InvalidInput(name, type(argument).__name__, f"a {kind.__name__}")
     # The statement is made when all is drawn, which is late to find that it cannot be.
     Whom.of(model_people)
     known = BatchChoices.__optional_keys__ - _ELSEWHERE.keys()
-    for name, given in choices.items():
+    for name, argument in choices.items():
         if name in _ELSEWHERE:
-            raise InvalidInput(name, type(given).__name__, _ELSEWHERE[name])
+            raise InvalidInput(name, type(argument).__name__, _ELSEWHERE[name])
         if name not in known:
             raise InvalidInput(name, "an unknown choice", f"one of {', '.join(sorted(known))}")
 
@@ -296,14 +296,14 @@ def _columns(frame: Any, given: Mapping[str, str] | None) -> Any:
             raise InvalidInput("columns", ", ".join(types), f"a column {' or '.join(roles)}, or columns={{ROLE: NAME}}")
     if "state" not in named and not {"lat", "lon"} <= set(named):
         raise InvalidInput("columns", ", ".join(types), "both lat and lon, or state; columns={'lon': NAME} names one")
-    kept = []
+    columns = []
     for role, name in named.items():
         column = frame[f"`{name}`"]
         if role == "user" or types[name] in TEXT:
             # Bytes that are no text are a missing cell, which is refused by its reason.
             column = functions.try_validate_utf8(column.cast("string"))
-        kept.append(column.alias(role))
-    return frame.select(*kept)
+        columns.append(column.alias(role))
+    return frame.select(*columns)
 
 
 class Placing(msgspec.Struct, frozen=True):
@@ -355,12 +355,12 @@ def _begun(batch: Batch) -> dict[str, Any]:
 
 def _history(entries: Sequence[Entry]) -> dict[int, list[StoredFile]]:
     """The committed files of each bucket, in the order of the log."""
-    found: dict[int, list[StoredFile]] = {}
+    files: dict[int, list[StoredFile]] = {}
     for entry in entries:
         if isinstance(entry, Committed):
             for file in entry.files:
-                found.setdefault(file.partition, []).append(StoredFile(entry.document["query"], file))
-    return found
+                files.setdefault(file.partition, []).append(StoredFile(entry.document["query"], file))
+    return files
 
 
 def _placed(rows: Any, buckets: int, spelling: str) -> Any:
@@ -383,10 +383,10 @@ def _drawn(spark: Any, rows: Any, job: BucketJob, key: JobKey, buckets: int) -> 
         drawing = _placed(rows, buckets, job.spelling).mapInArrow(
             ReleaseBuckets(shared, key), "bucket int, outcome string"
         )
-        told = drawing.collect()
+        collected = drawing.collect()
     finally:
         shared.destroy()
-    outcomes = [msgspec.json.decode(row["outcome"], type=Outcome) for row in told]
+    outcomes = [msgspec.json.decode(row["outcome"], type=Outcome) for row in collected]
     if len({outcome.bucket for outcome in outcomes}) != len(outcomes):
         raise RuntimeError("Spark gave two results for one bucket; nothing was committed")
     return sorted(outcomes, key=lambda outcome: outcome.bucket)
@@ -426,7 +426,7 @@ def _commit(
     """Make the files part of the table, with the privacy statement of their rows."""
     published = Published.of_parts(outcome.counted for outcome in outcomes if outcome.counted is not None)
     statement = batch.statement(published, model_people, words="job key") if published.rows else None
-    told = {
+    facts = {
         "query": batch.setting.query,
         **msgspec.structs.asdict(placing),
         "rows": published.rows,
@@ -436,7 +436,7 @@ def _commit(
     files = [outcome.file for outcome in outcomes if outcome.file is not None]
     for left in reversed(range(_COMMITS)):
         try:
-            return turn.commit(files, told, rows=published.rows), statement
+            return turn.commit(files, facts, rows=published.rows), statement
         except OSError:
             # Whether it was made is not known: the same call says.
             if not left:

@@ -119,8 +119,8 @@ class BucketJob:
     def run(self, key: JobKey, bucket: int, rows: pa.Table) -> Outcome:
         """Release the rows of a bucket, and describe the file that they are in. Refusals are returned, not raised."""
         try:
-            if (own := versions()) != self.versions:
-                raise _other_versions(own, self.versions)
+            if (installed := versions()) != self.versions:
+                raise _other_versions(installed, self.versions)
             visits, unreadable = self._rows(rows)
             if unreadable:
                 return Outcome(bucket, unreadable=unreadable)
@@ -168,7 +168,7 @@ class BucketJob:
     def _draw(self, batch: Batch, bucket: int, tag: str, visits: VisitTable) -> Outcome:
         """Draw the answers and write them. Whatever was drawn is in the file, also where later rows are refused."""
         query, ledger = batch.setting.query, batch.ledger
-        last = {user: ledger.entries(user, query)[-1].through for user, own in ledger.sessions() if own == query}
+        last = {user: ledger.entries(user, query)[-1].through for user, name in ledger.sessions() if name == query}
         promised = {user for user, _ in ledger.sessions() if ledger.caps(user).promise is not None}
         parts, refused = list[Releases](), None
         try:
@@ -177,8 +177,8 @@ class BucketJob:
                     parts.append(part)
         except DphmmError as error:
             refused = _as_data(error)
-        found = Releases.joined(parts)
-        fresh = None if found is None else found.taken(_behind(found, last))
+        releases = Releases.joined(parts)
+        fresh = None if releases is None else releases.taken(_behind(releases, last))
         file = None
         if fresh is not None and len(fresh):
             published = released_table(fresh, batch.setting.space)
@@ -209,8 +209,8 @@ class ReleaseBuckets:
         outcome = self._outcome(numbers[0], table.drop_columns(["bucket"]))
         del table
         keep_loaded()
-        told = msgspec.json.encode(outcome).decode()
-        yield pa.record_batch({"bucket": pa.array(numbers, pa.int32()), "outcome": pa.array([told])})
+        text = msgspec.json.encode(outcome).decode()
+        yield pa.record_batch({"bucket": pa.array(numbers, pa.int32()), "outcome": pa.array([text])})
 
     def _outcome(self, bucket: int, rows: pa.Table) -> Outcome:
         job: BucketJob = self.job.value
@@ -248,8 +248,8 @@ def _ranks(column: pa.ChunkedArray) -> IntArray:
         return np.asarray(column.cast(pa.int64()))
     encoded = column.combine_chunks().dictionary_encode()
     ranks = np.asarray(pc.rank(encoded.dictionary, tiebreaker="dense"), dtype=np.int64)
-    found: IntArray = np.append(ranks, len(ranks) + 1)[np.asarray(encoded.indices.fill_null(len(ranks)))]
-    return found
+    numbers: IntArray = np.append(ranks, len(ranks) + 1)[np.asarray(encoded.indices.fill_null(len(ranks)))]
+    return numbers
 
 
 def digest_of(visits: VisitTable) -> bytes:
@@ -260,8 +260,8 @@ def digest_of(visits: VisitTable) -> bytes:
     for part in (lengths.tobytes(), b"".join(names), visits.first.astype("<i8").tobytes()):
         digest.update(len(part).to_bytes(8, "big") + part)
     for column in (visits.time, visits.step, visits.codes):
-        own = b"" if column is None else np.ascontiguousarray(column, dtype="<i8").tobytes()
-        digest.update(len(own).to_bytes(8, "big") + own)
+        content = b"" if column is None else np.ascontiguousarray(column, dtype="<i8").tobytes()
+        digest.update(len(content).to_bytes(8, "big") + content)
     return digest.digest()
 
 
@@ -274,7 +274,7 @@ def _behind(rows: Releases, last: Mapping[str, int]) -> Any:
 
 def _counts(report: BatchReport) -> dict[str, int]:
     """The figures of a report that are added up over buckets: all but the plans, which `Counted` has."""
-    return {one.name: int(getattr(report, one.name)) for one in fields(report) if one.name != "plans"}
+    return {figure.name: int(getattr(report, figure.name)) for figure in fields(report) if figure.name != "plans"}
 
 
 def _as_data(error: DphmmError) -> Refusal:
@@ -283,5 +283,5 @@ def _as_data(error: DphmmError) -> Refusal:
 
 def _other_versions(own: Mapping[str, str], wanted: Mapping[str, str]) -> InvalidInput:
     name = next(name for name in wanted if own.get(name) != wanted[name])
-    came = f"{name} {own.get(name)} on an executor"
-    return InvalidInput("spark", came, f"{name} {wanted[name]} on all machines, as on the driver")
+    fault = f"{name} {own.get(name)} on an executor"
+    return InvalidInput("spark", fault, f"{name} {wanted[name]} on all machines, as on the driver")

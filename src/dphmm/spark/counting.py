@@ -273,7 +273,7 @@ class Roles:
         """
         chosen = {"owner": self.user, "step": self.step, "time": self.time, "state": self.state}
         chosen |= {"lat": self.lat, "lon": self.lon, "known": self.known}
-        kept = []
+        columns = []
         for role, name in chosen.items():
             if name is not None:
                 column = frame[f"`{name}`"]
@@ -285,5 +285,5 @@ class Roles:
                     column = column.cast("long")
                 elif self.types[name] in TEXT:
                     column = column.cast("binary")
-                kept.append(column.alias(role))
-        return frame.select(*kept)
+                columns.append(column.alias(role))
+        return frame.select(*columns)

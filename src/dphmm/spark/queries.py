@@ -197,21 +197,21 @@ def _check_types(types: Mapping[str, str], roles: cells.Roles, places: bool) -> 
 
 def _records(frame: Any, types: Mapping[str, str], roles: cells.Roles, places: bool) -> Any:
     """The columns that are counted: owner, step, time where steps are numbers and there is one, and state or place."""
-    kept = [readable_user(frame, types, roles.user).alias("owner")]
+    columns = [readable_user(frame, types, roles.user).alias("owner")]
     if roles.step is None:
-        kept.append(frame[f"`{roles.time}`"].alias("step"))
+        columns.append(frame[f"`{roles.time}`"].alias("step"))
     else:
-        kept.append(frame[f"`{roles.step}`"].cast("long").alias("step"))
+        columns.append(frame[f"`{roles.step}`"].cast("long").alias("step"))
         if roles.time is not None:
-            kept.append(frame[f"`{roles.time}`"].alias("time"))
+            columns.append(frame[f"`{roles.time}`"].alias("time"))
     if places:
-        kept += [
+        columns += [
             frame[f"`{name}`"].cast("double").alias(role) for role, name in (("lat", roles.lat), ("lon", roles.lon))
         ]
     else:
         assert roles.state is not None
-        kept.append(text_of(frame, roles.state).cast("binary").alias("state"))
-    return frame.select(*kept)
+        columns.append(text_of(frame, roles.state).cast("binary").alias("state"))
+    return frame.select(*columns)
 
 
 def _people_by_degree(frame: Any, types: Mapping[str, str], ends: tuple[str, str], asked: Degree) -> IntArray:
@@ -231,9 +231,9 @@ def _people_by_degree(frame: Any, types: Mapping[str, str], ends: tuple[str, str
     edges = placed.mapInArrow(WithoutValues(OrderEdges()), TURNS).repartition(1).sortWithinPartitions("turn")
     # At edge level nobody has as many.
     task = TakeEdges(n, cap, cap if asked.given["level"] == "node" else n)
-    found = edges.mapInArrow(WithoutValues(task), DEGREES).toArrow().column("people").to_pylist()
+    people = edges.mapInArrow(WithoutValues(task), DEGREES).toArrow().column("people").to_pylist()
     # Spark may leave out the task where the frame has no row.
-    return np.frombuffer(found[0], dtype="<i8") if found else np.array([n] + [0] * cap)
+    return np.frombuffer(people[0], dtype="<i8") if people else np.array([n] + [0] * cap)
 
 
 def fit_private(

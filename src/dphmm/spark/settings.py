@@ -62,9 +62,9 @@ def check(spark: Any) -> list[str]:
 
     if is_remote():
         return ["a Spark Connect session: the job key would pass through its server; use a classic session"]
-    found = []
+    unsafe = []
     if not hasattr(type(spark.range(0)), "repartitionById"):
-        found.append("this Spark has no repartitionById; use pyspark 4.1 or newer")
+        unsafe.append("this Spark has no repartitionById; use pyspark 4.1 or newer")
     master = spark.sparkContext.master
     local = master == "local" or master.startswith("local[")
     # Those of the context were fixed when it began. A session may say otherwise (`getOrCreate` on a running one writes
@@ -74,16 +74,16 @@ def check(spark: Any) -> list[str]:
         held = begun if wanted in _OUTSIDE else spark.conf
         value = str(held.get(wanted.name, wanted.default)).lower()
         if value != wanted.value:
-            found.append(f"{wanted.name} is {value}: {wanted.why}; set it to {wanted.value}")
-    return found
+            unsafe.append(f"{wanted.name} is {value}: {wanted.why}; set it to {wanted.value}")
+    return unsafe
 
 
 def require_safe(spark: Any) -> None:
     """Raise InvalidInput with the first unsafe setting."""
-    found = check(spark)
-    if found:
-        what, _, remedy = found[0].rpartition("; ")
-        more = f" ({len(found) - 1} more: dphmm.spark.check lists them)" if len(found) > 1 else ""
+    unsafe = check(spark)
+    if unsafe:
+        what, _, remedy = unsafe[0].rpartition("; ")
+        more = f" ({len(unsafe) - 1} more: dphmm.spark.check lists them)" if len(unsafe) > 1 else ""
         raise InvalidInput("spark", what, remedy + more)
 
 

@@ -245,9 +245,9 @@ class ByPlace:
         lat, lon = (_floats(batch.column(name)) for name in ("lat", "lon"))
         # A null is none of these.
         good = (np.abs(lat) <= 90) & (np.abs(lon) <= 180)
-        found = np.full(len(lat), -1, dtype=np.int64)
-        found[good] = self.space.locate(lat[good], lon[good])
-        return found
+        states = np.full(len(lat), -1, dtype=np.int64)
+        states[good] = self.space.locate(lat[good], lon[good])
+        return states
 
 
 @dataclass(frozen=True)
@@ -260,9 +260,9 @@ class ByNearestPlace:
         import pyarrow as pa
 
         lat, lon, bad = places_of(pa.Table.from_batches([batch]), "lat", "lon")
-        found = np.full(len(lat), -1, dtype=np.int64)
-        found[~bad] = states_of_places(self.space, lat[~bad], lon[~bad])
-        return found
+        states = np.full(len(lat), -1, dtype=np.int64)
+        states[~bad] = states_of_places(self.space, lat[~bad], lon[~bad])
+        return states
 
 
 class CountOwners(ABC):
@@ -413,10 +413,10 @@ class OwnerChanges:
 
         owner, last = batch.column("owner"), self._last
         begun, self._last = owner[0].as_py(), owner[-1].as_py()
-        one, other = owner.slice(0, len(owner) - 1), owner.slice(1)
-        if (last is not None and begun < last) or pc.any(pc.greater(one, other)).as_py():
+        earlier, later = owner.slice(0, len(owner) - 1), owner.slice(1)
+        if (last is not None and begun < last) or pc.any(pc.greater(earlier, later)).as_py():
             raise ValueError(UNSORTED)
-        return np.concatenate([[last is None or begun != last], np.asarray(pc.not_equal(one, other))])
+        return np.concatenate([[last is None or begun != last], np.asarray(pc.not_equal(earlier, later))])
 
 
 #: The columns of packed rows: rows of one bucket, each column of theirs as bytes. ``left_out``: rows that had no owner
@@ -467,16 +467,16 @@ def _packs(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
 
     Not by batches: Spark ends those by bytes, too, which depend on names.
     """
-    held, came = list["pa.RecordBatch"](), 0
+    held, count = list["pa.RecordBatch"](), 0
     for batch in batches:
         first = 0
         while first < len(batch):
-            part = batch.slice(first, _PACKED_TOGETHER - came)
+            part = batch.slice(first, _PACKED_TOGETHER - count)
             held.append(part)
-            first, came = first + len(part), came + len(part)
-            if came == _PACKED_TOGETHER:
+            first, count = first + len(part), count + len(part)
+            if count == _PACKED_TOGETHER:
                 yield held
-                held, came = [], 0
+                held, count = [], 0
     if held:
         yield held
 
@@ -504,8 +504,8 @@ def _packed(held: list[Columns], came: int) -> pa.RecordBatch:
     cells = [_cells(placed.get(column), bounds) for column in _NUMBERS]
     left_out = np.zeros(2**_BUCKET_BITS, dtype=np.int64)
     left_out[0] = came - len(key)
-    told = [pa.array(np.arange(2**_BUCKET_BITS, dtype=np.int32)), pa.array(left_out)]
-    return pa.RecordBatch.from_arrays([*told, *cells, names], ["bucket", "left_out", *_NUMBERS, "name"])
+    leading = [pa.array(np.arange(2**_BUCKET_BITS, dtype=np.int32)), pa.array(left_out)]
+    return pa.RecordBatch.from_arrays([*leading, *cells, names], ["bucket", "left_out", *_NUMBERS, "name"])
 
 
 def _joined(held: list[Columns]) -> Columns:
@@ -513,8 +513,8 @@ def _joined(held: list[Columns]) -> Columns:
     import pyarrow as pa
 
     key, step, state = (np.concatenate([columns[k] for columns in held]) for k in range(3))
-    time = None if held[0].time is None else np.concatenate([own.time for own in held if own.time is not None])
-    name = None if held[0].name is None else pa.chunked_array([own.name for own in held]).combine_chunks()
+    time = None if held[0].time is None else np.concatenate([part.time for part in held if part.time is not None])
+    name = None if held[0].name is None else pa.chunked_array([part.name for part in held]).combine_chunks()
     return Columns(key, step, state, time, name)
 
 
@@ -530,14 +530,12 @@ def _cells(values: IntArray | None, bounds: IntArray) -> Any:
 
 
 def _filled_up(content: bytes, lengths: IntArray, bounds: IntArray) -> Any:
-    """Names of these lengths (m,), those between the bounds (k + 1,) in a cell, which zeros end."""
+    """Names of these lengths (m,), those between the bounds (k + 1,) in a cell, which zeros b."""
     import pyarrow as pa
 
-    own = np.append(0, np.cumsum(lengths))[bounds].tolist()
+    ends = np.append(0, np.cumsum(lengths))[bounds].tolist()
     sizes = np.diff(np.append(0, np.cumsum(-(-lengths // 8) * 8))[bounds]).tolist()
-    cells = [
-        content[first:end].ljust(size, b"\0") for (first, end), size in zip(itertools.pairwise(own), sizes, strict=True)
-    ]
+    cells = [content[a:b].ljust(size, b"\0") for (a, b), size in zip(itertools.pairwise(ends), sizes, strict=True)]
     return pa.array(cells, pa.binary())
 
 
@@ -580,15 +578,15 @@ def _unpacked(batch: pa.RecordBatch) -> Iterator[tuple[int, Columns]]:
     if cell["length"] is not None:
         offsets = np.append(0, np.cumsum(cell["length"]))
         used = np.diff(offsets[rows]).tolist()
-        content = b"".join(own.as_buffer()[:size] for own, size in zip(batch.column("name"), used, strict=True))
+        content = b"".join(text.as_buffer()[:size] for text, size in zip(batch.column("name"), used, strict=True))
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
         name = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
     begins = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1])).tolist()
     for first, end in itertools.pairwise([*begins, len(bucket)]):
-        own = slice(int(rows[first]), int(rows[end]))
-        time = None if cell["time"] is None else cell["time"][own]
-        names = None if name is None else name.slice(own.start, own.stop - own.start)
-        yield int(bucket[first]), Columns(cell["key"][own], cell["step"][own], cell["state"][own], time, names)
+        part = slice(int(rows[first]), int(rows[end]))
+        time = None if cell["time"] is None else cell["time"][part]
+        names = None if name is None else name.slice(part.start, part.stop - part.start)
+        yield int(bucket[first]), Columns(cell["key"][part], cell["step"][part], cell["state"][part], time, names)
 
 
 def _values(column: Any) -> Any:
@@ -737,8 +735,8 @@ class DifferentEdges:
     def in_order(self) -> IntArray:
         """All edges (k,) by `mixed`; equal ones as they increase."""
         self._fold()
-        found: IntArray = self._known[np.argsort(_places(self._known), kind="stable")]
-        return found
+        edges: IntArray = self._known[np.argsort(_places(self._known), kind="stable")]
+        return edges
 
     def _fold(self) -> None:
         edges = np.unique(np.concatenate([self._known, *self._held]))
@@ -767,8 +765,8 @@ class TakeEdges:
             edges = np.concatenate([before, content[content >= 0]])
             if not _increase(edges):
                 raise ValueError("edges are out of order: sort them by turn, each edge once")
-            own = edges[len(before) :]
-            _kernels.policy.capped_degrees(own // _END, own % _END, np.arange(len(own)), self.most, degrees)
+            new = edges[len(before) :]
+            _kernels.policy.capped_degrees(new // _END, new % _END, np.arange(len(new)), self.most, degrees)
             before = edges[-1:]
         people = np.bincount(np.minimum(degrees, self.cap), minlength=self.cap + 1).astype("<i8")
         yield pa.RecordBatch.from_arrays([pa.array([people.tobytes()], pa.binary())], ["people"])
@@ -806,12 +804,12 @@ def _turns(bucket: int, edges: IntArray, lengths: IntArray) -> Iterator[pa.Recor
 
     bounds = np.append(0, np.cumsum(lengths))
     for first in range(0, len(lengths), _TURNS_TOGETHER):
-        own = bounds[first : first + _TURNS_TOGETHER + 1]
-        content = np.full(own[-1] - own[0], -1, dtype=np.int64)
-        given = edges[own[0] : own[-1]]
-        content[: len(given)] = given
-        turn = bucket * 2**32 + first + np.arange(len(own) - 1)
-        yield pa.RecordBatch.from_arrays([pa.array(turn), _cells(content, own - own[0])], ["turn", "edges"])
+        cuts = bounds[first : first + _TURNS_TOGETHER + 1]
+        content = np.full(cuts[-1] - cuts[0], -1, dtype=np.int64)
+        part = edges[cuts[0] : cuts[-1]]
+        content[: len(part)] = part
+        turn = bucket * 2**32 + first + np.arange(len(cuts) - 1)
+        yield pa.RecordBatch.from_arrays([pa.array(turn), _cells(content, cuts - cuts[0])], ["turn", "edges"])
 
 
 #: The columns of what comes back. ``again``: nothing was counted, as the rows must be in another order.
@@ -850,8 +848,8 @@ class Parts:
         """A row for each part, of increasing keys (k,) that occur and their totals (k,)."""
         ends = np.searchsorted(keys, self.size * np.arange(self.count + 1))
         for part in range(self.count):
-            own = slice(ends[part], ends[part + 1])
-            yield self.row(part, keys[own] - part * self.size, totals[own], again)
+            inside = slice(ends[part], ends[part + 1])
+            yield self.row(part, keys[inside] - part * self.size, totals[inside], again)
 
     def row(self, part: int, keys: IntArray, totals: IntArray, again: bool) -> pa.RecordBatch:
         """One row of the column; its keys are counted from the first one of the part."""
@@ -869,9 +867,9 @@ class Parts:
         """Part, ``again``, keys (k,) from the first one of the part, and totals (k,), of every row."""
         for batch in batches:
             for part, again, cell in zip(*(batch.column(name) for name in _TOTALS), strict=True):
-                found = np.frombuffer(cell.as_buffer(), dtype="<i8")
-                keys = np.flatnonzero(found) if self.dense else found[: len(found) // 2]
-                yield part.as_py(), again.as_py(), keys, found[keys] if self.dense else found[len(found) // 2 :]
+                numbers = np.frombuffer(cell.as_buffer(), dtype="<i8")
+                keys = np.flatnonzero(numbers) if self.dense else numbers[: len(numbers) // 2]
+                yield part.as_py(), again.as_py(), keys, numbers[keys] if self.dense else numbers[len(numbers) // 2 :]
 
 
 @dataclass(frozen=True)
@@ -886,8 +884,8 @@ class AddTotals:
         for part, again, keys, totals in self.parts.read(batches):
             sums.setdefault(part, KeyTotals(self.parts.size)).add(keys, totals)
             asked[part] = asked.get(part, False) or again
-        for part, found in sums.items():
-            yield self.parts.row(part, *found.found(), asked[part])
+        for part, added in sums.items():
+            yield self.parts.row(part, *added.found(), asked[part])
 
 
 Spans = Sequence[tuple[int, int]]
@@ -923,9 +921,9 @@ class RecordCounter(SortedRows):
         passed = np.cumsum(inside)
         before = np.maximum.accumulate(np.where(rows.new_owner, passed - inside, -self._records))
         rank: IntArray = passed - before
-        kept = inside if self._most is None else inside & (rank <= self._most)
-        between = np.searchsorted(self._edges, number[kept], side="right") - 1
-        state = np.where(rows.state < self._n, rows.state, self._other)[kept]
+        within = inside if self._most is None else inside & (rank <= self._most)
+        between = np.searchsorted(self._edges, number[within], side="right") - 1
+        state = np.where(rows.state < self._n, rows.state, self._other)[within]
         # What is before all windows is in none.
         counted = between >= 0
         self._totals.add(between[counted] * self._n + state[counted])
@@ -945,5 +943,5 @@ def counts_of_intervals(keys: IntArray, totals: IntArray, spans: Spans, n_states
     np.add.at(before, (keys // n_states + 1, keys % n_states), totals)
     np.cumsum(before, axis=0, out=before)
     first, end = (np.searchsorted(edges, side) for side in np.array(spans, dtype=np.int64).T)
-    found: IntArray = before[end] - before[first]
-    return found
+    counts: IntArray = before[end] - before[first]
+    return counts

@@ -86,8 +86,8 @@ class Grid(MapSpace):
         self.columns = _cells(self._width * self.projection.metres_east, cell)
         self.rows = _cells((self.north - self.south) * self.projection.metres_north, cell)
         if self.columns * self.rows > MOST_CELLS:
-            came = f"{self.columns} x {self.rows} cells"
-            raise InvalidInput("cell", came, "at most 10**7 cells; a larger cell or a smaller box")
+            fault = f"{self.columns} x {self.rows} cells"
+            raise InvalidInput("cell", fault, "at most 10**7 cells; a larger cell or a smaller box")
 
     @property
     def _width(self) -> float:
@@ -124,8 +124,8 @@ class Grid(MapSpace):
         if self.n_states == self.columns * self.rows:
             return None
         states = np.full(self.columns * self.rows + 1, -1, dtype=np.int64)
-        own = self.unmerged.lattice
-        states[own[:, 1] * self.columns + own[:, 0]] = np.arange(self.n_states)
+        cells = self.unmerged.lattice
+        states[cells[:, 1] * self.columns + cells[:, 0]] = np.arange(self.n_states)
         return states
 
     def offsets_by_gap(self) -> Iterator[tuple[float, tuple[int, int]]]:

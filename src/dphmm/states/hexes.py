@@ -83,8 +83,8 @@ class H3(MapSpace):
         lat, lon = np.meshgrid(lats, (lons + 180.0) % 360.0 - 180.0, indexing="ij") if few else (lats, lats)
         space = cls.covering(lat.ravel(), lon.ravel(), resolution) if few else None
         if space is None or space.n_states > MOST_OVER:
-            came = f"{resolution}, with more than {MOST_OVER} cells in the box"
-            raise InvalidInput("resolution", came, "a coarser one, or a smaller box")
+            fault = f"{resolution}, with more than {MOST_OVER} cells in the box"
+            raise InvalidInput("resolution", fault, "a coarser one, or a smaller box")
         return space
 
     def _default_names(self) -> tuple[str, ...]:
@@ -118,8 +118,8 @@ class H3(MapSpace):
         edge = _h3().average_hexagon_edge_length(self.resolution, unit="m")
         # A cell is drawn around its answer; where that was moved by much, as far from it as it is.
         near = (np.abs(self._centres - self.own_answers) <= edge / 50).all()
-        kept = self._centres if near else self.own_answers
-        return tuple(self.projection.to_metres(*ring.T) - at for ring, at in zip(self._rings, kept, strict=True))
+        middles = self._centres if near else self.own_answers
+        return tuple(self.projection.to_metres(*ring.T) - at for ring, at in zip(self._rings, middles, strict=True))
 
     @cached_property
     def outlines(self) -> tuple[FloatArray, ...] | None:
@@ -228,8 +228,8 @@ def _is_cell(index: int, resolution: int) -> bool:
 def _cells_of(h3: ModuleType, lat: FloatArray, lon: FloatArray, resolution: int) -> NDArray[np.uint64]:
     # H3 is called once per place, so repeated places are looked up once.
     places, inverse = np.unique(lat + 1j * lon, return_inverse=True)
-    found = (h3.latlng_to_cell(p.real, p.imag, resolution) for p in places.tolist())
-    return np.fromiter(found, np.uint64, len(places))[inverse]
+    cells = (h3.latlng_to_cell(p.real, p.imag, resolution) for p in places.tolist())
+    return np.fromiter(cells, np.uint64, len(places))[inverse]
 
 
 def _default_pitch(h3: ModuleType, resolution: int) -> float:

@@ -209,12 +209,12 @@ def _too_large(table: np.ndarray[Any, Any]) -> bool:
 
 
 def _pitches(pitch: ArrayLike, d: int) -> FloatArray:
-    given = np.asarray(pitch)
-    if given.dtype.kind not in "iuf":
-        raise InvalidInput("pitch", f"dtype {given.dtype}", f"a number or {d} numbers")
-    if given.ndim > 1 or (given.ndim == 1 and len(given) != d):
-        raise InvalidInput("pitch", f"an array of shape {given.shape}", f"a number or {d} numbers")
-    return np.broadcast_to(given.astype(np.float64), (d,)).copy()
+    pitches = np.asarray(pitch)
+    if pitches.dtype.kind not in "iuf":
+        raise InvalidInput("pitch", f"dtype {pitches.dtype}", f"a number or {d} numbers")
+    if pitches.ndim > 1 or (pitches.ndim == 1 and len(pitches) != d):
+        raise InvalidInput("pitch", f"an array of shape {pitches.shape}", f"a number or {d} numbers")
+    return np.broadcast_to(pitches.astype(np.float64), (d,)).copy()
 
 
 def _choose(values: FloatArray, axis: int) -> tuple[float, float]:
@@ -280,8 +280,8 @@ def _check_range(steps: FloatArray) -> None:
     across = np.ptp(steps, axis=0)
     if (across > MOST_STEPS_GIVEN).any():
         axis = int(np.argmax(across))
-        came = f"{across[axis]:.0f} steps across"
-        raise InvalidInput(f"answers[:, {axis}]", came, "at most 2**28; give a larger pitch=")
+        fault = f"{across[axis]:.0f} steps across"
+        raise InvalidInput(f"answers[:, {axis}]", fault, "at most 2**28; give a larger pitch=")
 
 
 def _check_round_trip(lattice: IntArray, frame: Lattice) -> None:
@@ -312,8 +312,8 @@ def checked_merges(merges: Mapping[int, int] | ArrayLike, n_states: int) -> IntA
         raise InvalidInput("merges", f"two partners of state {pairs[again[0], 0]}", "one partner for each merged state")
     wrong = pairs[np.isin(pairs[:, 1], pairs[:, 0])]
     if len(wrong):
-        came = f"state {wrong[0, 0]} merged into state {wrong[0, 1]}, which is merged itself"
-        raise InvalidInput("merges", came, "a partner that keeps its own answer")
+        fault = f"state {wrong[0, 0]} merged into state {wrong[0, 1]}, which is merged itself"
+        raise InvalidInput("merges", fault, "a partner that keeps its own answer")
     pairs.setflags(write=False)
     return pairs
 
@@ -350,5 +350,5 @@ def nearest_among(lattice: IntArray, frame: Lattice, states: IntArray, others: I
 
         return int(min(others[candidates].tolist(), key=order))
 
-    found = [closest(state, tied) for state, tied in zip(states.tolist(), near, strict=True)]
-    return np.array(found, dtype=np.int64)
+    nearest = [closest(state, tied) for state, tied in zip(states.tolist(), near, strict=True)]
+    return np.array(nearest, dtype=np.int64)

@@ -120,7 +120,7 @@ def ground_distance(lat: ArrayLike, lon: ArrayLike, to_lat: ArrayLike, to_lon: A
 
     Source: W. D. Lambert, J. Washington Academy of Sciences 32(5), 1942.
     """
-    phi, psi = (np.arctan((1 - _FLATTENING) * np.tan(np.radians(np.asarray(one, np.float64)))) for one in (lat, to_lat))
+    phi, psi = (np.arctan((1 - _FLATTENING) * np.tan(np.radians(np.asarray(deg, np.float64)))) for deg in (lat, to_lat))
     turn = np.radians(np.asarray(to_lon, dtype=np.float64) - np.asarray(lon, dtype=np.float64))
     along, across = (psi - phi) / 2, (psi + phi) / 2
     half = np.clip(np.sin(along) ** 2 + np.cos(phi) * np.cos(psi) * np.sin(turn / 2) ** 2, 0.0, 1.0)
@@ -277,16 +277,16 @@ def as_places(lat: ArrayLike, lon: ArrayLike) -> tuple[FloatArray, FloatArray, b
         try:
             latitudes, longitudes = np.broadcast_arrays(latitudes, longitudes)
         except ValueError:
-            came = f"shapes {latitudes.shape} and {longitudes.shape}"
-            raise InvalidInput("lat, lon", came, "as many of each") from None
+            fault = f"shapes {latitudes.shape} and {longitudes.shape}"
+            raise InvalidInput("lat, lon", fault, "as many of each") from None
     return np.atleast_1d(latitudes), np.atleast_1d(longitudes), scalar
 
 
 def _degrees(values: ArrayLike, field: str) -> NDArray[np.float64]:
-    given = np.asarray(values)
-    if given.dtype.kind not in "iuf" and given.size:
-        raise InvalidInput(field, f"dtype {given.dtype}", "numbers, in degrees")
-    return given.astype(np.float64, copy=False)
+    degrees = np.asarray(values)
+    if degrees.dtype.kind not in "iuf" and degrees.size:
+        raise InvalidInput(field, f"dtype {degrees.dtype}", "numbers, in degrees")
+    return degrees.astype(np.float64, copy=False)
 
 
 #: Pairs of polygons that are measured at once.
@@ -341,8 +341,8 @@ class Polygons:
         reach = 4 * widest
         while True:
             a, b = self._pairs(reach)
-            found = chosen(a, b)
-            a, b = a[found], b[found]
+            mask = chosen(a, b)
+            a, b = a[mask], b[mask]
             least = math.inf
             if len(a):
                 apart = self._between_middles(a, b)
@@ -361,8 +361,8 @@ class Polygons:
         return a[near], b[near]
 
     def _pairs(self, chord: float) -> tuple[IntArray, IntArray]:
-        found = self._tree.query_pairs(chord, output_type="ndarray").astype(np.int64)
-        return found[:, 0], found[:, 1]
+        pairs = self._tree.query_pairs(chord, output_type="ndarray").astype(np.int64)
+        return pairs[:, 0], pairs[:, 1]
 
     def _between_middles(self, a: IntArray, b: IntArray) -> FloatArray:
         return np.asarray(np.linalg.norm(self._middles[a] - self._middles[b], axis=1))
@@ -371,8 +371,8 @@ class Polygons:
         """Gaps (m,) in radians; polygons do not overlap, so they are nearest at a corner of one of them."""
         parts = [np.zeros(0)]
         for at in range(0, len(a), _BLOCK):
-            one, other = self._corners[a[at : at + _BLOCK]], self._corners[b[at : at + _BLOCK]]
-            parts.append(np.minimum(_corner_gaps(one, other), _corner_gaps(other, one)))
+            left, right = self._corners[a[at : at + _BLOCK]], self._corners[b[at : at + _BLOCK]]
+            parts.append(np.minimum(_corner_gaps(left, right), _corner_gaps(right, left)))
         return np.concatenate(parts)
 
 

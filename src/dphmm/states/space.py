@@ -52,15 +52,15 @@ def check_names(names: Sequence[str], n: int) -> tuple[str, ...]:
     """Names as a tuple: ``n`` distinct printable strings of 1 to 200 characters, or InvalidInput."""
     if isinstance(names, str):
         raise InvalidInput("names", "one string", f"a list of {n} strings")
-    given = tuple(names)
-    if len(given) != n:
-        raise InvalidInput("names", f"{len(given)} names", f"{n}, one per state")
+    labels = tuple(names)
+    if len(labels) != n:
+        raise InvalidInput("names", f"{len(labels)} names", f"{n}, one per state")
     first: dict[str, int] = {}
-    for state, name in enumerate(given):
+    for state, name in enumerate(labels):
         _check_name(name, state)
         if first.setdefault(str(name), state) != state:
             raise InvalidInput(f"names[{state}]", name, f"a name other than that of state {first[name]}")
-    return tuple(map(str, given))
+    return tuple(map(str, labels))
 
 
 def _check_name(name: object, state: int) -> None:
@@ -132,11 +132,11 @@ class StateSpace:
         """This space with some states answered as others: ``answers[x]`` is the answer of x's partner.
 
         ``merges`` : merged state -> partner, a mapping or pairs (m, 2); merges that the space has stay. Names, places
-        and `locate` stay those of every state itself (`unmerged`). Example: ``space.merged({4: 7})``.
+        and `locate` stay those of every state itself (`plain`). Example: ``space.merged({4: 7})``.
 
         Raises InvalidInput for a state with two partners and for a partner that is merged itself.
         """
-        own = self.unmerged
+        plain = self.unmerged
         pairs = checked_merges(np.vstack([self.merges, checked_merges(merges, self.n_states)]), self.n_states)
         if len(pairs) == len(self.merges):
             return self
@@ -144,9 +144,9 @@ class StateSpace:
         answered_as = everyone.copy()
         answered_as[pairs[:, 0]] = pairs[:, 1]
         space = type(self).__new__(type(self))
-        space._place(own.lattice[answered_as], own.frame, own._raw_rows(answered_as), own._given_names)
-        own._share_with(space, everyone)
-        space.merges, space._before_merging = pairs, own
+        space._place(plain.lattice[answered_as], plain.frame, plain._raw_rows(answered_as), plain._given_names)
+        plain._share_with(space, everyone)
+        space.merges, space._before_merging = pairs, plain
         return space
 
     @property
@@ -225,15 +225,15 @@ class StateSpace:
 
         Raises InvalidInput for no state, and for a merged state without its partner.
         """
-        kept = np.flatnonzero(state_mask(states, self.n_states, "states"))
-        if len(kept) == 0:
+        numbers = np.flatnonzero(state_mask(states, self.n_states, "states"))
+        if len(numbers) == 0:
             raise InvalidInput("states", "no state", "at least 1 state")
         if len(self.merges):
-            return self.unmerged.subset(kept).merged(_renumbered(self.merges, kept))
+            return self.unmerged.subset(numbers).merged(_renumbered(self.merges, numbers))
         space = type(self).__new__(type(self))
-        names = None if self._names_follow_lattice else tuple(self.names[i] for i in kept)
-        space._place(self.lattice[kept], self.frame, self._raw_rows(kept), names)
-        self._share_with(space, kept)
+        names = None if self._names_follow_lattice else tuple(self.names[i] for i in numbers)
+        space._place(self.lattice[numbers], self.frame, self._raw_rows(numbers), names)
+        self._share_with(space, numbers)
         return space
 
     #: Whether names are made from the lattice point, so that a subset need not carry them.
@@ -277,8 +277,8 @@ class StateSpace:
     def describe(self) -> Description:
         """The description that saves this space: dicts for JSON and of arrays; ``from_description`` restores it."""
         if len(self.merges):
-            own = self.unmerged.describe()
-            return own[0], own[1] | {"merges": self.merges}
+            description = self.unmerged.describe()
+            return description[0], description[1] | {"merges": self.merges}
         meta: dict[str, Any] = {
             "kind": self.kind,
             "pitch": self.frame.pitch.tolist(),
@@ -337,8 +337,8 @@ def _renumbered(merges: IntArray, kept: IntArray) -> IntArray:
     inside = merges[np.isin(merges[:, 0], kept)]
     missing = inside[~np.isin(inside[:, 1], kept)]
     if len(missing):
-        came = f"state {missing[0, 0]} without state {missing[0, 1]}, which it is answered as"
-        raise InvalidInput("states", came, "merged states with their partners")
+        fault = f"state {missing[0, 0]} without state {missing[0, 1]}, which it is answered as"
+        raise InvalidInput("states", fault, "merged states with their partners")
     numbers: IntArray = np.searchsorted(kept, inside)
     return numbers
 
@@ -417,8 +417,8 @@ def from_description(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     if not isinstance(kind, str) or kind not in SPACES:
         raise InvalidInput("kind", kind, "one of " + ", ".join(sorted(SPACES)))
     try:
-        own = {name: array for name, array in arrays.items() if name != "merges"}
-        return SPACES[kind]._restore(meta, own).merged(arrays.get("merges", ()))
+        others = {name: array for name, array in arrays.items() if name != "merges"}
+        return SPACES[kind]._restore(meta, others).merged(arrays.get("merges", ()))
     except KeyError as missing:
         raise InvalidInput("space", "a description without " + str(missing.args[0]), "a complete one") from None
     except InvalidInput:

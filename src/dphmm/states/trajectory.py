@@ -60,10 +60,10 @@ def first_of_each(columns: Sequence[IntArray]) -> BoolArray:
 def one_of_each(user: NDArray[Any], step: IntArray, answer: str) -> BoolArray:
     """Mask (n,) of the last, or the first, of every run of rows of one user and step. InvalidInput for another word."""
     last = one_of(answer, ANSWERS, "answer") == "last"
-    kept = np.ones(len(user), dtype=np.bool_)
+    mask = np.ones(len(user), dtype=np.bool_)
     other = (step[1:] != step[:-1]) | (user[1:] != user[:-1])
-    kept[slice(None, -1) if last else slice(1, None)] = other
-    return kept
+    mask[slice(None, -1) if last else slice(1, None)] = other
+    return mask
 
 
 def _run_starts(values: NDArray[Any]) -> IntArray:
@@ -190,12 +190,12 @@ class Trajectories:
         if self.state is None:
             raise InvalidInput("length", "rows without names of states", "a state column: END is a name")
         position = ranks(self.user)
-        kept = position < length
-        before = np.bincount(self.user[kept], minlength=self.n_users)
+        within = position < length
+        before = np.bincount(self.user[within], minlength=self.n_users)
         ended = np.repeat(np.arange(self.n_users), np.where(before > 0, length - before, 0))
-        user = np.concatenate([self.user[kept], ended])
-        order = np.concatenate([position[kept], before[ended] + ranks(ended)])
-        state = np.concatenate([self.state[kept], np.full(len(ended), END, dtype=object)])
+        user = np.concatenate([self.user[within], ended])
+        order = np.concatenate([position[within], before[ended] + ranks(ended)])
+        state = np.concatenate([self.state[within], np.full(len(ended), END, dtype=object)])
         at = np.lexsort((order, user))
         events = type(self)(self.users, user[at].astype(np.int32), state=state[at], order=order[at] + 1)
         return replace(events, counted=True)
@@ -209,8 +209,8 @@ class Trajectories:
         width = _microseconds(step_seconds)
         ordered, _ = self.placed.sort()
         bins = np.floor_divide(ordered.times_for("resample"), width)
-        kept = one_of_each(ordered.user, bins, answer)
-        return replace(ordered, step=bins)._keep(kept, "same_step")
+        mask = one_of_each(ordered.user, bins, answer)
+        return replace(ordered, step=bins)._keep(mask, "same_step")
 
     def drop_faster_than(self, metres_per_second: object) -> tuple[Self, Counts]:
         """The sorted trajectories without points that are too far from the last kept one for this speed.
@@ -317,18 +317,18 @@ _DTYPES: dict[str, Any] = {
 def _column(values: Any, dtype: Any, name: str) -> NDArray[Any] | None:
     if values is None:
         return None
-    given = np.asarray(values)
-    if given.ndim != 1:
-        raise InvalidInput(name, f"an array of shape {given.shape}", "one value per row")
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InvalidInput(name, f"an array of shape {array.shape}", "one value per row")
     wanted = np.dtype(dtype)
-    if wanted.kind == "i" and given.size and given.dtype.kind not in "iu":
-        raise InvalidInput(name, f"dtype {given.dtype}", "integers")
-    if wanted.kind == "f" and given.size and given.dtype.kind not in "iuf":
-        raise InvalidInput(name, f"dtype {given.dtype}", "numbers")
+    if wanted.kind == "i" and array.size and array.dtype.kind not in "iu":
+        raise InvalidInput(name, f"dtype {array.dtype}", "integers")
+    if wanted.kind == "f" and array.size and array.dtype.kind not in "iuf":
+        raise InvalidInput(name, f"dtype {array.dtype}", "numbers")
     limits = np.iinfo(wanted) if wanted.kind == "i" else None
-    if limits is not None and given.size and (given.min() < limits.min or given.max() > limits.max):
+    if limits is not None and array.size and (array.min() < limits.min or array.max() > limits.max):
         raise InvalidInput(name, "a number beyond its type", f"{wanted} integers")
-    view = given.astype(wanted, copy=False).view()
+    view = array.astype(wanted, copy=False).view()
     view.flags.writeable = False
     return view
 
@@ -356,8 +356,8 @@ class Counts(Mapping[str, int]):
     __slots__ = ("_rows",)
 
     def __init__(self, rows: Mapping[str, int] | None = None) -> None:
-        given = {} if rows is None else rows
-        self._rows = {reason: int(given[reason]) for reason in sorted(given) if given[reason]}
+        counts = {} if rows is None else rows
+        self._rows = {reason: int(counts[reason]) for reason in sorted(counts) if counts[reason]}
 
     @property
     def total(self) -> int:
@@ -451,12 +451,12 @@ def visits(trajectories: Trajectories, answer: str = "last") -> tuple[list[Visit
     order, steps, repeated = _step_order(trajectories, answer, trajectories.time)
     owners = trajectories.user[order]
     starts = np.flatnonzero(np.concatenate(([True], owners[1:] != owners[:-1]))[: len(order)])
-    found = [
+    per_user = [
         Visit(trajectories.users[owners[rows[0]]], steps[rows] - steps[rows[0]] + 1, order[rows])
         for rows in np.split(np.arange(len(order)), starts[1:])
         if len(rows)
     ]
-    return found, Counts({"same_step": repeated})
+    return per_user, Counts({"same_step": repeated})
 
 
 def _step_order(
@@ -468,11 +468,11 @@ def _step_order(
     # Of rows of one step, or of one time in it, one with a place is kept.
     last = trajectories.blank == (answer == "first")
     order = np.lexsort((last, steps, owner))
-    one = one_of_each(owner[order], steps[order], answer)
-    if times is not None and not one.all():
+    mask = one_of_each(owner[order], steps[order], answer)
+    if times is not None and not mask.all():
         order = np.lexsort((last, times, steps, owner))
-    kept = order[one]
-    return kept, steps[kept], len(order) - len(kept)
+    rows = order[mask]
+    return rows, steps[rows], len(order) - len(rows)
 
 
 def _same_trip(rows: Trajectories) -> BoolArray:
@@ -506,8 +506,8 @@ def public_times(trajectories: Trajectories, step: int | None) -> IntArray | Non
     if step is not None and trajectories.step is not None:
         farthest = _farthest(step)
         if (np.abs(trajectories.step) > farthest).any():
-            came = f"a number beyond {farthest}"
-            raise InvalidInput("step", came, f"numbers of time bins of {step} s since 1970, in timestamps of 64 bits")
+            fault = f"a number beyond {farthest}"
+            raise InvalidInput("step", fault, f"numbers of time bins of {step} s since 1970, in timestamps of 64 bits")
         published = trajectories.step * step * MICROSECONDS
         if trajectories.time is None and _in_1970(published).any():
             raise no_time_bins(step, timed=False)
@@ -531,12 +531,12 @@ def no_time_bins(step: int, timed: bool) -> InvalidInput:
     if timed:
         expected = f"the number of the time bin of {step} s since 1970 in every row, or no column step"
         return InvalidInput("step", "steps that are not those of the times", expected)
-    came = f"numbers that steps of {step} s, as the model has them, make times in 1970"
+    fault = f"numbers that steps of {step} s, as the model has them, make times in 1970"
     expected = (
         "times (dphmm import csv with --time-column), numbers of time bins since 1970, or a model of dphmm fit "
         "without --step"
     )
-    return InvalidInput("step", came, expected)
+    return InvalidInput("step", fault, expected)
 
 
 def _farthest(step: int) -> int:

@@ -108,19 +108,19 @@ class VisitTable(Sequence[UserRows]):
         stepped, repeated = in_steps(rows, seconds, answer)
         states, outside = true_states(stepped, space)
         public_times(stepped, seconds)
-        found = Gathering(space, seconds, answer)
+        gathering = Gathering(space, seconds, answer)
         # Those of time bins are the bins of their times.
         step = None if stepped is not rows or (stepped.counted and seconds is None) else stepped.step
         ordered = stepped.order is not None and step is None and seconds is None
         moments = stepped.order if ordered else stepped.time
         for part in _parts(len(stepped)):
-            found.add(
+            gathering.add(
                 stepped.user[part],
-                found.codes_of(states[part], outside[part]),
+                gathering.codes_of(states[part], outside[part]),
                 None if moments is None else moments[part],
                 None if step is None else step[part],
             )
-        return found.finish(stepped.users, repeated, ordered=ordered)
+        return gathering.finish(stepped.users, repeated, ordered=ordered)
 
     @property
     def steps(self) -> Numbers:
@@ -165,7 +165,7 @@ class VisitTable(Sequence[UserRows]):
 
     def __getitem__(self, number: Any) -> Any:
         if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
+            return [self[place] for place in range(*number.indices(len(self)))]
         rows = range(int(self.first[number]), int(self.first[number + 1]))
         return UserRows(self.users[number], rows, int(self.ends[0][number]))
 
@@ -228,8 +228,8 @@ class VisitTable(Sequence[UserRows]):
         """Raises InvalidInput unless the table was made for so many states, a step of ``seconds`` and this rule."""
         made, wanted = (self.n_states, self.seconds, self.answer), (space.n_states, seconds, answer)
         if made != wanted:
-            came = "rows of {} states, steps of {} s, answer {}"
-            raise InvalidInput("table", came.format(*made), came.format(*wanted))
+            template = "rows of {} states, steps of {} s, answer {}"
+            raise InvalidInput("table", template.format(*made), template.format(*wanted))
 
     def parts(self) -> Iterator[tuple[int, int]]:
         """All rows in parts, each its first row and its end, for loops over all of them."""
@@ -370,16 +370,16 @@ class Gathering:
             # One row more on each side says whether the outermost ones are the first and the last of their step.
             around = slice(max(0, part.start - 1), min(n, part.stop + 1))
             owner = _owners(first, around.start, around.stop)
-            kept = one_of_each(owner, np.floor_divide(bins.values[around], width), self._answer)
-            kept = kept[part.start - around.start :][: part.stop - part.start]
+            mask = one_of_each(owner, np.floor_divide(bins.values[around], width), self._answer)
+            mask = mask[part.start - around.start :][: part.stop - part.start]
             owner = owner[part.start - around.start :][: part.stop - part.start]
-            kept_of[owner[0] : owner[-1] + 1] += np.bincount(owner[kept] - owner[0], minlength=owner[-1] - owner[0] + 1)
-            if end == part.start and kept.all():
+            kept_of[owner[0] : owner[-1] + 1] += np.bincount(owner[mask] - owner[0], minlength=owner[-1] - owner[0] + 1)
+            if end == part.start and mask.all():
                 end = part.stop
                 continue
-            end_of_part = end + int(kept.sum())
+            end_of_part = end + int(mask.sum())
             for column in self._columns:
-                column.values[end:end_of_part] = column.values[part][kept]
+                column.values[end:end_of_part] = column.values[part][mask]
             end = end_of_part
         for column in self._columns:
             column.cut(end)

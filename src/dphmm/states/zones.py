@@ -108,12 +108,12 @@ class Zones(MapSpace):
         while shapely.get_num_coordinates(shapes).sum() > _MOST_CORNERS and grain < across:
             grain *= 2
             shapes = shapely.simplify(self.polygons, grain)
-        found = []
+        rings = []
         for shape in shapely.orient_polygons(shapes):
             line, *others = map(shapely.get_coordinates, shapely.get_rings(shapely.get_parts([shape])))
             joined = np.concatenate([line, *(part for other in others for part in (other, line[:1]))])[:-1]
-            found.append(self.projection.to_metres(joined[:, 1], joined[:, 0]))
-        return tuple(found)
+            rings.append(self.projection.to_metres(joined[:, 1], joined[:, 0]))
+        return tuple(rings)
 
     @cached_property
     def _index(self) -> Any:
@@ -152,8 +152,8 @@ class Zones(MapSpace):
         number = np.tile(np.arange(count), self.n_states)
         even = np.mod((number[:, None] + 0.5) * _STRIDES, 1.0)
         states = np.repeat(np.arange(self.n_states), count)
-        found = self._triangles.places(self.projection, states, (number + 0.5) / count, even)
-        return found.reshape(self.n_states, count, 2)
+        places = self._triangles.places(self.projection, states, (number + 0.5) / count, even)
+        return places.reshape(self.n_states, count, 2)
 
     @cached_property
     def _triangles(self) -> _Triangles:
@@ -223,8 +223,8 @@ class _Triangles(NamedTuple):
         passed = self.sums[first] + share * (self.sums[last] - self.sums[first])
         number = np.clip(np.searchsorted(self.sums, passed, side="right") - 1, first, last - 1)
         a, b = np.where(chance.sum(axis=1) > 1, 1 - chance.T, chance.T)[..., None]
-        origin, one, other = self.corners[number].transpose(1, 0, 2)
-        lon, lat = (origin + a * (one - origin) + b * (other - origin)).T
+        origin, second, other = self.corners[number].transpose(1, 0, 2)
+        lon, lat = (origin + a * (second - origin) + b * (other - origin)).T
         return projection.to_metres(lat, lon)
 
 
@@ -325,6 +325,6 @@ def _check_apart(shapely: ModuleType, names: Sequence[str], shapes: Any) -> None
     areas = shapely.area(shapes)
     over = np.flatnonzero(shared > BORDER_SHARE * np.minimum(areas[a], areas[b]))
     if len(over):
-        one, other = names[a[over[0]]], names[b[over[0]]]
+        zone, other = names[a[over[0]]], names[b[over[0]]]
         more = f", and {len(over) - 1} more pairs" if len(over) > 1 else ""
-        raise InvalidInput("zones", f"{one!r} and {other!r}, which overlap{more}", "zones that share borders at most")
+        raise InvalidInput("zones", f"{zone!r} and {other!r}, which overlap{more}", "zones that share borders at most")
