@@ -169,15 +169,15 @@ def black_box(
     bounds, findings, fewest = [], [], None
     for number, (first, second) in enumerate(pairs):
         name = names[number] if names is not None else f"pair {number}"
-        one, other = taken(first, draws, f"{name}, first"), taken(second, draws, f"{name}, second")
-        if one.shape[1] != other.shape[1]:
-            raise InvalidInput(name, f"draws of {one.shape[1]} and of {other.shape[1]} dimensions", "one dimension")
-        fewest = min(len(one), len(other), *([] if fewest is None else [fewest]))
-        bound = _bound(name, one, other, share)
+        sample, other = taken(first, draws, f"{name}, first"), taken(second, draws, f"{name}, second")
+        if sample.shape[1] != other.shape[1]:
+            raise InvalidInput(name, f"draws of {sample.shape[1]} and of {other.shape[1]} dimensions", "one dimension")
+        fewest = min(len(sample), len(other), *([] if fewest is None else [fewest]))
+        bound = _bound(name, sample, other, share)
         bounds.append(bound)
         if bound.lower > promised:
             findings.append(f"{name}: at least {bound.lower:.4g} is lost, more than epsilon {promised:g}")
-        off = 0 if lattice is None else sum(int((~is_on_lattice(x, lattice)).sum()) for x in (one, other))
+        off = 0 if lattice is None else sum(int((~is_on_lattice(x, lattice)).sum()) for x in (sample, other))
         if off:
             findings.append(f"{name}: {off} outputs are no lattice points: floats, whose last digits tell")
     judged = samples_needed(promised, TIMES * promised, PROBABILITY, share, POWER)
@@ -226,12 +226,12 @@ def _bound(name: str, one: FloatArray, other: FloatArray, share: float) -> PairB
 
 def _rows(samples: Any, name: str) -> FloatArray:
     try:
-        given = np.asarray(samples, dtype=np.float64)
+        numbers = np.asarray(samples, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(name, type(samples).__name__, "numbers (n, d)") from None
-    rows = given[:, None] if given.ndim == 1 else given
+    rows = numbers[:, None] if numbers.ndim == 1 else numbers
     if rows.ndim != 2 or not rows.shape[1]:
-        raise InvalidInput(name, f"an array of shape {given.shape}", "draws (n, d)")
+        raise InvalidInput(name, f"an array of shape {numbers.shape}", "draws (n, d)")
     if not np.isfinite(rows).all():
         raise InvalidInput(name, "NaN or an infinity", "finite numbers")
     return rows
@@ -272,10 +272,10 @@ def sample_plan(
 
 def farthest_pairs(plan: Plan, policy: PolicyGraph, most: int) -> list[tuple[int, int]]:
     """The required pairs of largest norm, facet by facet, at most so many."""
-    found: dict[tuple[int, int], float] = {}
+    norms: dict[tuple[int, int], float] = {}
     for a, b, far in reached(law_of(plan.mechanism), required_pairs(policy, plan), plan.image).farthest():
-        found[a, b] = max(found.get((a, b), 0.0), far)
-    return sorted(found, key=lambda pair: (-found[pair], pair))[:most]
+        norms[a, b] = max(norms.get((a, b), 0.0), far)
+    return sorted(norms, key=lambda pair: (-norms[pair], pair))[:most]
 
 
 #: Inverses of the beta function are trusted to this, and bounds moved outwards by it.
@@ -393,9 +393,9 @@ def learn(first: FloatArray, second: FloatArray, alpha: float) -> tuple[Event, E
     def counts(draws: FloatArray) -> IntArray:
         return np.bincount(_cells(features(draws, fine), axes, thresholds, depth), minlength=2**depth)
 
-    (one, one_again), (other, other_again) = [(counts(half), counts(rest)) for half, rest in halves]
-    ahead = _best((one, other), (one_again, other_again), depth, alpha)
-    back = _best((other, one), (other_again, one_again), depth, alpha)
+    (made_a, chosen_a), (made_b, chosen_b) = [(counts(half), counts(rest)) for half, rest in halves]
+    ahead = _best((made_a, made_b), (chosen_a, chosen_b), depth, alpha)
+    back = _best((made_b, made_a), (chosen_b, chosen_a), depth, alpha)
     return Event(axes, thresholds, depth, ahead, fine), Event(axes, thresholds, depth, back, fine)
 
 
@@ -430,12 +430,12 @@ def _tree(pooled: FloatArray, depth: int) -> tuple[IntArray, FloatArray]:
     scale = np.maximum(np.quantile(pooled, 0.9, axis=0) - np.quantile(pooled, 0.1, axis=0), 1e-300)
     for level in range(depth):
         below: list[IntArray] = []
-        for place, own in enumerate(members):
+        for place, rows in enumerate(members):
             node = 2**level - 1 + place
-            axis, threshold = _cut(pooled[own], scale, level)
+            axis, threshold = _cut(pooled[rows], scale, level)
             axes[node], thresholds[node] = axis, threshold
-            beyond = pooled[own, axis] > threshold
-            below += [own[~beyond], own[beyond]]
+            beyond = pooled[rows, axis] > threshold
+            below += [rows[~beyond], rows[beyond]]
         members = below
     return axes, thresholds
 
@@ -470,10 +470,10 @@ def _best(made: Counts, chosen_on: Counts, depth: int, alpha: float) -> BoolArra
     """The union of cells, commonest for the first by the one pair of counts, whose bound is largest on the other."""
     best, largest = np.ones(2**depth, dtype=np.bool_), -math.inf
     for level in range(1, depth + 1):
-        one, other, again, other_again = (c.reshape(2**level, -1).sum(axis=1) for c in (*made, *chosen_on))
-        order = np.argsort(-(one + 0.5) / (other + 0.5), kind="stable")
-        sums = np.cumsum(again[order]), np.cumsum(other_again[order])
-        bounds = epsilon_below(sums[0], int(again.sum()), sums[1], int(other_again.sum()), alpha)
+        made_a, made_b, chosen_a, chosen_b = (c.reshape(2**level, -1).sum(axis=1) for c in (*made, *chosen_on))
+        order = np.argsort(-(made_a + 0.5) / (made_b + 0.5), kind="stable")
+        sums = np.cumsum(chosen_a[order]), np.cumsum(chosen_b[order])
+        bounds = epsilon_below(sums[0], int(chosen_a.sum()), sums[1], int(chosen_b.sum()), alpha)
         at = int(np.argmax(bounds))
         if bounds[at] > largest:
             coarse = np.zeros(2**level, dtype=np.bool_)

@@ -89,7 +89,7 @@ class CheckedRelease:
         return dataclasses.replace(self, checks=(*self.checks, *checks))
 
     def _of(self, word: str) -> tuple[str, ...]:
-        return tuple(f"{check}: {figure}" for told, check, figure in self.checks if told == word)
+        return tuple(f"{check}: {figure}" for outcome, check, figure in self.checks if outcome == word)
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ class CheckedRelease:
         said = [f"released: {self.rows:,} rows of {self.users:,} users under {plans}: {word}"]
         said += [f"  wrong: {finding}" for finding in self.findings]
         said += [f"  not looked at: {note}" for note in self.notes]
-        said += [f"  stated: {one}" for one in self._of("stated")]
+        said += [f"  stated: {line}" for line in self._of("stated")]
         worst = max(self.verdicts, key=lambda verdict: verdict.loss, default=None)
         said.append(f"  {len(self.verdicts)} of {plans} made again and verified; {len(self._of(OK))} checks are ok")
         if worst is not None and worst.worst is not None:
@@ -237,14 +237,14 @@ class _Release:
             except InvalidInput as error:
                 # What is wrong with it is for the checker to say.
                 self.leave("plans", f"the statement cannot be read ({error})")
-        own = self.model.space if space is None else space
-        if own is None:
+        unmerged = self.model.space if space is None else space
+        if unmerged is None:
             raise InvalidInput("model", "one without states", "a model with its space, as load_model reads it")
         merged = None if self.statement is None else member(self.statement, "space.merged.pairs")
         try:
-            self.space = own if space is not None or not merged else own.merged(merged)
+            self.space = unmerged if space is not None or not merged else unmerged.merged(merged)
         except InvalidInput:
-            self.space = own
+            self.space = unmerged
         self.policy = policy if policy is not None or self.statement is None else self._described(self.statement.policy)
         self.rows, table = _plain_rows(self.released, self.folder)
         if self.path is None:
@@ -262,10 +262,10 @@ class _Release:
         if told.parameters is None:
             return None
         try:
-            found = from_description({**told.parameters, "kind": told.kind}, self.space, self.model)
+            policy = from_description({**told.parameters, "kind": told.kind}, self.space, self.model)
         except (DphmmError, RecursionError):
             return None
-        return found if found.digest == told.sha256 else None
+        return policy if policy.digest == told.sha256 else None
 
     def _look_at_parquet(self, path: Path, table: Any) -> None:
         """Check the bytes of a Parquet file beside its rows, and that a release writes the same file of these rows."""
@@ -288,53 +288,52 @@ class _Release:
         choices: ReleaseChoices,
     ) -> None:
         """Set up the setting of the release: from its statement, or, for a table without one, from these arguments."""
-        told, policy = self.statement, self.policy
+        statement, policy = self.statement, self.policy
         if policy is None:
             self.leave("plans", "the statement does not describe its policy: give the policy")
             return
         try:
-            given = None
-            if told is None:
-                given = Setting.of(self.model, policy, self.space, epsilon, varies=varies, **choices)
-                self.subjects = Subjects(given, initials, step_choices)
-                self.facts["query"] = given.query
+            if statement is None:
+                setting = Setting.of(self.model, policy, self.space, epsilon, varies=varies, **choices)
+                self.subjects = Subjects(setting, initials, step_choices)
+                self.facts["query"] = setting.query
                 return
-            asking, query = told.asking, told.query
-            written = told.choices | ({} if asking is None else {"schedule": asking.written()})
-            own = told.varies or list(names_chosen(checked_steps(step_choices or {})))
-            written |= {"varies": ",".join(own)} if own else {}
-            made = step_choices if step_choices is not None or not told.varies else self._made_choices(told)
-            policies = [one["policy"] for one in (made or {}).values() if one.get("policy") is not None]
+            asking, query = statement.asking, statement.query
+            written = statement.choices | ({} if asking is None else {"schedule": asking.written()})
+            varying = statement.varies or list(names_chosen(checked_steps(step_choices or {})))
+            written |= {"varies": ",".join(varying)} if varying else {}
+            made = step_choices if step_choices is not None or not statement.varies else self._made_choices(statement)
+            policies = [choice["policy"] for choice in (made or {}).values() if choice.get("policy") is not None]
             setting = Setting.read(written, self.model, policy, self.space, query, policies)
             self.subjects = Subjects(setting, initials, made)
             if epsilon is not None or choices:
                 known: ReleaseChoices = {**setting.options.choices, "schedule": asking, "query": query, **choices}
                 exact = setting.options.epsilon if epsilon is None else epsilon
-                given = Setting.of(self.model, policy, self.space, exact, varies=varies, **known)
-                same = (given.options, given.schedule, given.query) == (setting.options, setting.schedule, query)
+                other = Setting.of(self.model, policy, self.space, exact, varies=varies, **known)
+                same = (other.options, other.schedule, other.query) == (setting.options, setting.schedule, query)
                 self.findings.require(same, "the statement is of a release under other choices than were given")
         except (DphmmError, ValueError) as error:
             self.leave("plans", f"they cannot be made again ({error})")
-        if told is not None and told.beginnings is not UNSET and initials is None:
+        if statement is not None and statement.beginnings is not UNSET and initials is None:
             self.leave("plans", "people begin elsewhere than the model says: give the table of who begins where")
             self.subjects = None
 
     def _made_choices(self, told: ReleaseStatement) -> dict[int, dict[str, Any]]:
         """The choices of steps that a statement describes. Raises InvalidInput where it leaves some out."""
         assert told.varied is not UNSET
-        found: dict[int, dict[str, Any]] = {}
-        for one in told.varied.chosen:
-            policy = None if one.policy is None else self._described(one.policy)
-            many = sum(last - first + 1 for first, last in one.steps) + len(found) > _MOST_CHOSEN
-            if many or (policy is None and one.policy is not None) or one.protection == "a function":
+        chosen: dict[int, dict[str, Any]] = {}
+        for entry in told.varied.chosen:
+            policy = None if entry.policy is None else self._described(entry.policy)
+            many = sum(last - first + 1 for first, last in entry.steps) + len(chosen) > _MOST_CHOSEN
+            if many or (policy is None and entry.policy is not None) or entry.protection == "a function":
                 raise InvalidInput("step_choices", "choices that are not all in the statement", "give step_choices")
-            partners = None if one.partners is None else dict(one.partners)
-            each = {"epsilon": one.epsilon, "policy": policy, "protection": one.protection, "partners": partners}
-            kept: dict[str, Any] = {name: value for name, value in each.items() if value is not None}
-            kept |= {} if one.epsilon is None else {"epsilon": Fraction(one.epsilon)}
-            for first, last in one.steps:
-                found |= dict.fromkeys(range(first, last + 1), kept)
-        return found
+            partners = None if entry.partners is None else dict(entry.partners)
+            each = {"epsilon": entry.epsilon, "policy": policy, "protection": entry.protection, "partners": partners}
+            choice: dict[str, Any] = {name: value for name, value in each.items() if value is not None}
+            choice |= {} if entry.epsilon is None else {"epsilon": Fraction(entry.epsilon)}
+            for first, last in entry.steps:
+                chosen |= dict.fromkeys(range(first, last + 1), choice)
+        return chosen
 
     def make_plans_again(self) -> None:
         """Make every plan of a row from public data, verify it, and look at its consequences."""
@@ -369,10 +368,10 @@ class _Release:
         """The origin of a user's steps: from the ledger, else from the time of a row."""
         assert self.file is not None and self.subjects is not None
         header = None if self.ledger is None else self.ledger.header(user, self.subjects.setting.query)
-        own = self.file.origin(rows[0], self.model.step)
-        found = own if header is None else header.options.get("origin", "")
-        self.numbered &= number_of(found, 1) is not None or not self.subjects.chosen
-        return found
+        from_row = self.file.origin(rows[0], self.model.step)
+        origin = from_row if header is None else header.options.get("origin", "")
+        self.numbered &= number_of(origin, 1) is not None or not self.subjects.chosen
+        return origin
 
     def _plan_each(self, user: str, rows: list[int], known: set[Any]) -> None:
         """The plans of a user's answers, where none hangs on an answer: each distinct one is made once."""
@@ -426,9 +425,9 @@ class _Release:
     def write(self, ledger_file: Path | None) -> None:
         """Everything else in plain form: model, policy, plans, facts, and the ledger's rows of these people."""
         # With the states that are answered: those of another query may have other answers, or be merged.
-        own = copy(self.model)
-        own.space = self.space
-        save_model(own, self.folder / "model.npz")
+        model = copy(self.model)
+        model.space = self.space
+        save_model(model, self.folder / "model.npz")
         self.arguments += ["--model", str(self.folder / "model.npz")]
         if self.policy is not None:
             save_policy(self.policy, self.folder / "policy.json", self.space, self.model)
@@ -437,8 +436,8 @@ class _Release:
             self._write("plans", plain_plans(self.replay.plans_made.values()))
         if self.statement is not None:
             self.facts |= facts_of(self.statement, self.model, self.space, self.policy, self.subjects)
-        told = {"format": 1, "kind": "facts of a dphmm release", "members": self.facts, "looked_at": self.looked_at}
-        self._write("facts", told)
+        facts = {"format": 1, "kind": "facts of a dphmm release", "members": self.facts, "looked_at": self.looked_at}
+        self._write("facts", facts)
         if ledger_file is not None and ledger_file.is_file():
             self.arguments += ["--ledger", str(ledger_file)]
         elif self.ledger is not None:
@@ -455,17 +454,17 @@ class _Release:
         program = [sys.executable, "-I", str(verify_release.__file__), str(self.rows), "--json", *self.arguments]
         done = subprocess.run(program, capture_output=True, text=True, check=False)
         if done.returncode == verify_release.UNREADABLE or not done.stdout:
-            came, _, expected = done.stderr.strip().removeprefix("error: ").partition("; expected ")
-            raise InvalidInput("released", came[-300:], expected or "a released file")
-        self.checks += [(WRONG, "plans", verify_release.printable(told)) for told in self.findings.sentences]
-        found = json.loads(done.stdout)
+            got, _, expected = done.stderr.strip().removeprefix("error: ").partition("; expected ")
+            raise InvalidInput("released", got[-300:], expected or "a released file")
+        self.checks += [(WRONG, "plans", verify_release.printable(sentence)) for sentence in self.findings.sentences]
+        verdict = json.loads(done.stdout)
         # The facts are this program's own.
-        own = {verify_release.BY_FACTS: OK}
-        self.checks += [(own.get(word, word), check, figure) for word, check, figure in found["lines"]]
+        words = {verify_release.BY_FACTS: OK}
+        self.checks += [(words.get(word, word), check, figure) for word, check, figure in verdict["lines"]]
         return CheckedRelease(
-            rows=found["rows"],
-            users=found["users"],
-            plans=found["plans"],
+            rows=verdict["rows"],
+            users=verdict["users"],
+            plans=verdict["plans"],
             verdicts=() if self.replay is None else tuple(self.replay.verdicts.values()),
             checks=tuple(self.checks),
             plans_made=() if self.replay is None else tuple(self.replay.plans_made.values()),
@@ -475,21 +474,21 @@ class _Release:
 def look_beside_columns(path: Path) -> list[tuple[str, str, str]]:
     """Findings about the parts of a Parquet file beside its columns: notes, and bytes that no reader sees."""
     with open_parquet(path) as opened:
-        schema, told = opened.schema_arrow, opened.metadata
-        notes = {**(schema.metadata or {}), **(told.metadata or {})}.keys() - {b"ARROW:schema"}
+        schema, metadata = opened.schema_arrow, opened.metadata
+        notes = {**(schema.metadata or {}), **(metadata.metadata or {})}.keys() - {b"ARROW:schema"}
         fields = [schema.field(name).metadata for name in schema.names]
-        groups = [told.row_group(n) for n in range(told.num_row_groups)]
+        groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
         parts = [group.column(n).total_compressed_size for group in groups for n in range(group.num_columns)]
-    found = []
+    findings = []
     if notes or any(each and set(each) != {b"PARQUET:field_id"} for each in fields):
         named = ", ".join(sorted(key.decode("utf-8", "replace") for key in notes))
-        found.append((WRONG, "bytes", verify_release.printable(f"notes beside the columns: {named}")))
+        findings.append((WRONG, "bytes", verify_release.printable(f"notes beside the columns: {named}")))
     # Magic, columns, the footer, its length, and magic again.
     data = path.read_bytes()
     gap = len(data) - 12 - sum(parts) - int.from_bytes(data[-8:-4], "little")
     if gap:
-        found.append((WRONG, "bytes", f"{gap:,} bytes of the Parquet file belong to no column"))
-    return found
+        findings.append((WRONG, "bytes", f"{gap:,} bytes of the Parquet file belong to no column"))
+    return findings
 
 
 def _plain_rows(released: Any, folder: Path) -> tuple[Path, Any]:
@@ -521,30 +520,30 @@ def facts_of(
 
     What learning and releases cost together follows from the sum of costs, too: the checker compares it with the rows.
     """
-    found: dict[str, Any] = {f"space.{name}": value for name, value in document(Space.of(space)).items()}
-    found.setdefault("space.merged", None)
+    facts: dict[str, Any] = {f"space.{name}": value for name, value in document(Space.of(space)).items()}
+    facts.setdefault("space.merged", None)
     whom = Whom(told.model.people, told.model.people_known_by)
-    found |= {"model.because": None} | {f"model.{name}": one for name, one in document(Model.of(model, whom)).items()}
+    facts |= {"model.because": None} | {f"model.{key}": fact for key, fact in document(Model.of(model, whom)).items()}
     if policy is not None:
-        found |= {f"policy.{name}": value for name, value in document(Policy.of(policy)).items()}
+        facts |= {f"policy.{name}": value for name, value in document(Policy.of(policy)).items()}
         policies = [policy] if subjects is None else subjects.policies
         if subjects is not None or told.varied is UNSET:
-            found["covered_distance"] = _part(CoveredDistance.of(policies, space))
-            found["sequence.couples"] = couples(model, policy, subjects)
+            facts["covered_distance"] = _part(CoveredDistance.of(policies, space))
+            facts["sequence.couples"] = couples(model, policy, subjects)
     if subjects is not None:
-        found |= {"varied": _part(Varied.of(subjects)), "beginnings": _part(Beginnings.of(subjects))}
+        facts |= {"varied": _part(Varied.of(subjects)), "beginnings": _part(Beginnings.of(subjects))}
     event = learning_event(model.provenance)
     if not isinstance(event, LearningEvent):
-        found["learning"] = None
+        facts["learning"] = None
     else:
         cost = None
         if whom.people != "others":
             with suppress(verify_release.Unknown, ValueError):
                 cost = verify_release.total(told.totals.cost_sum)
-        own = document(Learning.of(event, cost))
+        learning = document(Learning.of(event, cost))
         known = cost is not None or whom.people == "others"
-        found |= {f"learning.{name}": value for name, value in own.items() if name != "together" or known}
-    return found
+        facts |= {f"learning.{name}": value for name, value in learning.items() if name != "together" or known}
+    return facts
 
 
 def _part(part: Any) -> Any:
@@ -557,17 +556,17 @@ def ledger_rows(ledger: Ledger, users: list[str]) -> dict[str, Any]:
     sessions, releases, accounts = [], [], []
     for header in ledger.headers_of(users):
         promise = ledger.caps(header.subject).promise
-        kept = None if promise is None else promise.written()
-        sessions.append([header.subject, header.query, kept, header.options_text])
+        written = None if promise is None else promise.written()
+        sessions.append([header.subject, header.query, written, header.options_text])
         for entry in ledger.entries(header.subject, header.query):
             z = None if entry.z is None else ",".join(map(str, entry.z))
             steps, paid = entry.through - entry.t + 1, [str(entry.epsilon or 0), str(entry.cost or 0), entry.secure]
             releases.append([header.subject, header.query, entry.t, steps, z, entry.plan_hash, *paid])
     for user, spent in zip(users, ledger.spent_of(users), strict=True):
         caps = ledger.caps(user)
-        told = [None if cap is None else str(cap) for cap in (caps.epsilon, caps.cost)]
-        accounts.append([user, str(spent.epsilon), ceil(Fraction(spent.cost) * NANO), *told])
-    moments = {user: told.tolist() for user, told in zip(users, ledger.moments_of(users), strict=True) if len(told)}
+        limits = [None if cap is None else str(cap) for cap in (caps.epsilon, caps.cost)]
+        accounts.append([user, str(spent.epsilon), ceil(Fraction(spent.cost) * NANO), *limits])
+    moments = {user: times.tolist() for user, times in zip(users, ledger.moments_of(users), strict=True) if len(times)}
     named = {"kind": "rows of a dphmm ledger", "spelling": ledger.spelling, "unicode": UNICODE}
     blocks = [[user, *bounds] for user in users for bounds in ledger.blocks(user)]
     rows = {"sessions": sessions, "releases": releases, "accounts": accounts, "blocks": blocks, "moments": moments}
@@ -593,22 +592,22 @@ def require_right(
     """
     # That other files have answers, too, and which file this is, is compared by check_release.
     looked_at = dict.fromkeys(("file", "totals"), "not compared here")
-    told = {"members": {"file": None, **(facts or {})}, "looked_at": looked_at}
+    known = {"members": {"file": None, **(facts or {})}, "looked_at": looked_at}
     checks, public = _OF_WHOLE if whole else _OF_A_PART, None
     with TemporaryDirectory() as folder:
         rows = read_text(_plain_rows(released, Path(folder))[0])
         if ledger is not None and model is not None:
             save_model(model, Path(folder) / "model.npz")
             checks, public = (*checks, "ledger"), verify_release.Model(Path(folder) / "model.npz")
-    checker = verify_release.Checker(rows, document(statement), public, ledger=ledger, facts=told)
+    checker = verify_release.Checker(rows, document(statement), public, ledger=ledger, facts=known)
     checker.partial = not whole
     lines = checker.run(*checks).lines
     wrong = next((f"{check}: {figure}" for word, check, figure in lines if word == WRONG), None)
     if wrong is not None:
         raise InvalidInput("statement", f"{name}, and {wrong}", "a released file and its statement as dphmm wrote them")
     # Replayable noise is said by the statement.
-    own = ("members", "ledger")
-    return [f"{check}: {figure}" for word, check, figure in lines if word == LEFT and check not in own]
+    unsaid = ("members", "ledger")
+    return [f"{check}: {figure}" for word, check, figure in lines if word == LEFT and check not in unsaid]
 
 
 def require_confirmed(
@@ -627,18 +626,18 @@ def require_confirmed(
     `require_right`.
     """
     facts = facts_of(statement, model, space, policy, subjects)
-    kept = None if ledger is None else ledger_rows(ledger, list(dict.fromkeys(file.users)))
+    rows = None if ledger is None else ledger_rows(ledger, list(dict.fromkeys(file.users)))
     name = statement_path(path).name
-    own = copy(model)
-    own.space = space
-    left = require_right(statement, name, path, facts, kept, own)
-    found = statement
-    if found.sequence is not UNSET:
-        found = replace(found, sequence=replace(found.sequence, couples=facts.get("sequence.couples", "unknown")))
+    placed = copy(model)
+    placed.space = space
+    left = require_right(statement, name, path, facts, rows, placed)
+    known = statement
+    if known.sequence is not UNSET:
+        known = replace(known, sequence=replace(known.sequence, couples=facts.get("sequence.couples", "unknown")))
     if policy is None:
-        unconfirmed = replace(found.policy, kind=f"{found.policy.kind}, as {name} says", parameters=None)
-        found = replace(found, covered_distance=None, policy=unconfirmed)
-    return found, left
+        unconfirmed = replace(known.policy, kind=f"{known.policy.kind}, as {name} says", parameters=None)
+        known = replace(known, covered_distance=None, policy=unconfirmed)
+    return known, left
 
 
 _OF_A_PART = (

@@ -86,15 +86,15 @@ class Law:
 
     def faults(self) -> list[str]:
         """The faults of the body itself."""
-        found = []
+        faults = []
         identity = np.eye(self.rank, dtype=np.int64)
         if not np.array_equal(exact(self.coordinates, self.basis), identity):
-            found.append("the coordinates of the body do not invert its basis")
+            faults.append("the coordinates of the body do not invert its basis")
         if len(self.offsets) and int(self.offsets.min()) <= 0:
-            found.append("a facet without room: the body has no inside")
+            faults.append("a facet without room: the body has no inside")
         if self.rank and np.linalg.matrix_rank(self.normals.astype(np.float64)) < self.rank:
-            found.append("the facets leave a direction unbounded")
-        return found
+            faults.append("the facets leave a direction unbounded")
+        return faults
 
     def on_span(self, v: IntArray) -> BoolArray:
         """True where noise of this body can be the vector, of (n, d)."""
@@ -136,14 +136,14 @@ class Law:
 
     def exponents(self, x: IntArray) -> list[Loss]:
         """E (n,) of noises (n, d), one by one in fractions; infinite where none is drawn."""
-        found: list[Loss] = []
+        exponents: list[Loss] = []
         for row in x:
             norm = self.norm(row)
             if isinstance(norm, float):
-                found.append(norm)
+                exponents.append(norm)
             else:
-                found.append(self.epsilon * (norm if self.kind == KNORM else max(0, math.ceil(norm - self.offset))))
-        return found
+                exponents.append(self.epsilon * (norm if self.kind == KNORM else max(0, math.ceil(norm - self.offset))))
+        return exponents
 
     def enumerated(self, v: IntArray, most: int) -> Fraction | None:
         """The largest E(x + v) - E(x), E(x) - E(x + v) over every lattice point x of a window around 0.
@@ -228,14 +228,14 @@ class Table:
 
     def faults(self) -> list[str]:
         """The faults of the table itself."""
-        found = []
+        faults = []
         if len(self.number) < len(self.answers) or any(len(row) != len(self.answers) for row in self.rows):
-            found.append("a table that does not have one row and one column for each answer")
+            faults.append("a table that does not have one row and one column for each answer")
         if any(weight < 1 for row in self.rows for weight in row):
-            found.append("a table in which an answer is impossible")
+            faults.append("a table in which an answer is impossible")
         if len({sum(row) for row in self.rows}) > 1:
-            found.append("a table whose rows have different sums")
-        return found
+            faults.append("a table whose rows have different sums")
+        return faults
 
     def numbers(self, images: IntArray) -> IntArray:
         """The rows (m,) of answers (m, d); -1 for an answer that has none."""
@@ -296,15 +296,15 @@ class Table:
     def kept_at(self, epsilon: Fraction) -> BoolArray:
         """True where two rows (n, n) lose at most this ε: by floats if those leave no doubt, else by the integers."""
         limit = float(epsilon)
-        found = np.asarray(self.rough <= limit)
+        within = np.asarray(self.rough <= limit)
         high, low = _exp_below(epsilon).as_integer_ratio()
         doubtful = _WITHIN * (1 + limit)
         for a, b in np.argwhere(np.triu(np.abs(self.rough - limit) <= doubtful, 1)).tolist():
             # Quotients that floats find well below e^ε leave no doubt either.
             columns = np.flatnonzero(np.abs(self._logs[a] - self._logs[b]) >= limit - 2 * doubtful).tolist()
             pairs = [(self._laws[a][z], self._laws[b][z]) for z in columns]
-            found[a, b] = found[b, a] = all(max(x, y) * low <= min(x, y) * high for x, y in pairs)
-        return found
+            within[a, b] = within[b, a] = all(max(x, y) * low <= min(x, y) * high for x, y in pairs)
+        return within
 
 
 def farthest(law: Table, pairs: IntArray) -> int:

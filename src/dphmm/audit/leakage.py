@@ -70,14 +70,14 @@ def subject_leakage(
     """
     within = model.space if space is None else space
     assert within is not None
-    found = SubjectLeakage(ledger, model, policy, within)
+    leakage = SubjectLeakage(ledger, model, policy, within)
     for subject in subjects:
-        found.check(subject)
+        leakage.check(subject)
     documents = []
     if progress is not None:
         progress(0, len(subjects))
     for number, subject in enumerate(subjects, start=1):
-        documents.append(found.document(subject))
+        documents.append(leakage.document(subject))
         if progress is not None:
             progress(number, len(subjects))
     return documents
@@ -115,11 +115,11 @@ class SubjectLeakage:
         headers = self._headers(subject)
         entries = {header.query: self._ledger.entries(subject, header.query) for header in headers}
         losses = losses_per_step([entry for each in entries.values() for entry in each])
-        found = {"subject": subject, "temporal": self._temporal_leakage(headers[0], losses)}
+        document = {"subject": subject, "temporal": self._temporal_leakage(headers[0], losses)}
         if self._policy is not None:
-            found["policy"] = self._policy_leakage(headers, entries, len(losses))
-            found["couplable"] = self._couplable(headers, len(losses))
-        return found
+            document["policy"] = self._policy_leakage(headers, entries, len(losses))
+            document["couplable"] = self._couplable(headers, len(losses))
+        return document
 
     def _headers(self, subject: str) -> list[SessionHeader]:
         """The headers of the subject's queries, which must be of this model and policy."""
@@ -127,14 +127,14 @@ class SubjectLeakage:
         headers = [header for query in queries if (header := self._ledger.header(subject, query)) is not None]
         for header in headers:
             if header.options.get("model") != self._model.digest:
-                came = f"another model than that of the releases of {subject!r}"
-                raise InvalidInput("model", came, "the model that they were made with")
+                got = f"another model than that of the releases of {subject!r}"
+                raise InvalidInput("model", got, "the model that they were made with")
             if self._policy is not None and header.options.get("policy") != self._policy.digest:
-                came = f"another policy than that of the releases of {subject!r}"
-                raise InvalidInput("policy", came, "the policy that they were made with")
+                got = f"another policy than that of the releases of {subject!r}"
+                raise InvalidInput("policy", got, "the policy that they were made with")
             if "initial" in header.options:
-                came = f"releases of {subject!r}, who is known to begin elsewhere than the model says"
-                raise InvalidInput("subjects", came, "subjects that begin as the model says")
+                got = f"releases of {subject!r}, who is known to begin elsewhere than the model says"
+                raise InvalidInput("subjects", got, "subjects that begin as the model says")
         if len({header.options["start"] for header in headers}) > 1:
             raise InvalidInput("ledger", f"queries of {subject!r} with different starts", "one start for all queries")
         return headers
@@ -150,15 +150,15 @@ class SubjectLeakage:
     def _temporal_leakage(self, header: SessionHeader, losses: FloatArray) -> dict[str, Any]:
         key = (self._begin(header), losses.tobytes())
         if key not in self._temporal:
-            found = temporal_leakage(self._begun(header).starting(header.options["start"]), losses)
+            leakage = temporal_leakage(self._begun(header).starting(header.options["start"]), losses)
             self._temporal[key] = {
                 "cost": _listed(losses),
-                "backward": _listed(found.backward),
-                "forward": _listed(found.forward),
-                "total": _listed(found.total),
-                "worst": bounded(found.worst),
-                "supremum": bounded(found.supremum),
-                "supremum_known": not math.isnan(found.supremum),
+                "backward": _listed(leakage.backward),
+                "forward": _listed(leakage.forward),
+                "total": _listed(leakage.total),
+                "worst": bounded(leakage.worst),
+                "supremum": bounded(leakage.supremum),
+                "supremum_known": not math.isnan(leakage.supremum),
             }
         return self._temporal[key]
 
@@ -173,10 +173,10 @@ class SubjectLeakage:
                 for t, plan in self._plans(header, entries[header.query]):
                     plans[t - 1].append(plan)
             together = [self._one(each) for each in plans]
-            found = leakage_of(self._begun(headers[0]), headers[0].options["start"], together, self._policy)
+            leakage = leakage_of(self._begun(headers[0]), headers[0].options["start"], together, self._policy)
             self._policies[key] = {
-                "total": [bounded(float(np.max(t, initial=0.0, where=~np.isnan(t)))) for t in found.total],
-                "worst": bounded(found.worst),
+                "total": [bounded(float(np.max(t, initial=0.0, where=~np.isnan(t)))) for t in leakage.total],
+                "worst": bounded(leakage.worst),
             }
         return self._policies[key]
 
@@ -184,8 +184,8 @@ class SubjectLeakage:
         """The coupling of a history: ``holds`` is True if the sum of epsilons bounds the policy leakage."""
         key = *self._begin(headers[0]), steps
         if key not in self._couplings:
-            found = couplable(self._begun(headers[0]).starting(key[0]), self._policy, max(1, steps))
-            self._couplings[key] = {"holds": found.holds, "hops": bounded(found.hops)}
+            coupling = couplable(self._begun(headers[0]).starting(key[0]), self._policy, max(1, steps))
+            self._couplings[key] = {"holds": coupling.holds, "hops": bounded(coupling.hops)}
         return self._couplings[key]
 
     def _one(self, plans: Sequence[Any]) -> Any:
@@ -198,15 +198,15 @@ class SubjectLeakage:
         assert self._policy is not None
         setting = Setting.read(header.options, self._model, self._policy, self._space, header.query)
         if "policy" in setting.varies:
-            came = f"the releases of {header.subject!r}, whose steps may have policies of their own"
-            raise InvalidInput("policy", came, "releases under one policy")
+            got = f"the releases of {header.subject!r}, whose steps may have policies of their own"
+            raise InvalidInput("policy", got, "releases under one policy")
         released = [entry for entry in entries if entry.z is not None]
         answers = [Answer(e.t, np.array(e.z, dtype=np.int64), str(e.plan_hash)) for e in released]
         replay = Replay(Subjects(setting), self._ledger, Findings(), most=0)
         replayed = replay.follow(header.subject, answers, header.options.get("origin", ""))
         if replayed is None:
-            came = f"releases of {header.subject!r} whose plans cannot be made again"
-            raise InvalidInput("ledger", came, "the ledger, model and policy of one release, and this version of dphmm")
+            got = f"releases of {header.subject!r} whose plans cannot be made again"
+            raise InvalidInput("ledger", got, "the ledger, model and policy of one release, and this version of dphmm")
         return [(entry.t, each.plan) for entry, each in zip(released, replayed, strict=True)]
 
 

@@ -263,17 +263,17 @@ _ROOM = 2**61
 
 def degrees(law: Law | Table, images: IntArray, support: BoolArray, epsilon: Fraction) -> IntArray:
     """The number of possible states that each of them (N,) loses at most ε against, itself counted; 0 for others."""
-    found = np.zeros(len(images), dtype=np.int64)
+    degree = np.zeros(len(images), dtype=np.int64)
     points, back, counts = np.unique(images[support], axis=0, return_inverse=True, return_counts=True)
-    found[support] = _among(law, points, counts, epsilon)[back.reshape(-1)]
-    return found
+    degree[support] = _among(law, points, counts, epsilon)[back.reshape(-1)]
+    return degree
 
 
 def _among(law: Law | Table, points: IntArray, counts: IntArray, epsilon: Fraction) -> IntArray:
     if isinstance(law, Table):
         rows = law.numbers(points)
-        kept = law.kept_at(epsilon)[np.ix_(rows, rows)] & (rows >= 0) & (rows >= 0)[:, None]
-        return np.asarray(np.maximum(kept @ counts, counts))
+        near = law.kept_at(epsilon)[np.ix_(rows, rows)] & (rows >= 0) & (rows >= 0)[:, None]
+        return np.asarray(np.maximum(near @ counts, counts))
     if law.kind == CONSTANT or not law.rank:
         return counts
     values = exact(law.y_of(points - points[0]), law.normals.T)
@@ -299,9 +299,9 @@ def _counted(values: IntArray, limits: list[int], weights: IntArray) -> IntArray
     counts = np.zeros(len(values), dtype=np.int64)
     rows = np.ascontiguousarray(values[order][:, facets])
     count_within(rows, np.array(limits, dtype=np.int64)[facets], weights[order], counts)
-    found = np.empty_like(counts)
-    found[order] = counts
-    return found
+    by_point = np.empty_like(counts)
+    by_point[order] = counts
+    return by_point
 
 
 def _counted_plainly(values: IntArray, limits: list[int], weights: IntArray) -> IntArray:

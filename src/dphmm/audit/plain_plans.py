@@ -75,8 +75,8 @@ def plain_hash(told: Mapping[str, Any]) -> str:
     if not 0 < len(support) == len(plan_set) == (n + 7) // 8:
         raise ValueError("a bit for each state")
     states = _surrogate(told, n).astype(narrowest(n)).tobytes()
-    given = np.array(told["given"], dtype="<i8").tobytes()
-    inputs = inputs_of(told["inputs"].encode(), support, plan_set, states, given)
+    edges = np.array(told["given"], dtype="<i8").tobytes()
+    inputs = inputs_of(told["inputs"].encode(), support, plan_set, states, edges)
     bodies = "".join([_body_digest(body) for body in told["bodies"]])
     return record_of(inputs, bodies, told["description"], plan_set, n).hash
 
@@ -85,10 +85,10 @@ def _surrogate(told: Mapping[str, Any], n: int) -> IntArray:
     """The state that each state is answered as (N,), before any was merged."""
     if told["surrogate"] is None:
         return np.arange(n)
-    found = np.array(told["surrogate"], dtype=np.int64)
-    if found.shape != (n,) or not ((found >= 0) & (found < n)).all():
+    surrogate = np.array(told["surrogate"], dtype=np.int64)
+    if surrogate.shape != (n,) or not ((surrogate >= 0) & (surrogate < n)).all():
         raise ValueError("a state that is none")
-    return found
+    return surrogate
 
 
 def _body_digest(body: Mapping[str, Any]) -> str:
@@ -98,14 +98,14 @@ def _body_digest(body: Mapping[str, Any]) -> str:
 
 def _plain(plan: Plan, planner: Planner) -> dict[str, Any]:
     shared, support, plan_set, surrogate = planner.hashed_parts(plan)
-    own = np.arange(len(surrogate))
+    identity = np.arange(len(surrogate))
     return {
         "hash": plan.hash,
         "inputs": shared.decode(),
         "states": len(surrogate),
         "support": support.hex(),
         "plan_set": plan_set.hex(),
-        "surrogate": None if np.array_equal(surrogate, own) else surrogate.tolist(),
+        "surrogate": None if np.array_equal(surrogate, identity) else surrogate.tolist(),
         "given": plan.joint_edges.tolist(),
         "bodies": [_body(plan.hull)],
         "table": _table(plan.mechanism) if isinstance(plan.mechanism, AnswerTable) else None,
@@ -169,7 +169,7 @@ class PlainLaw:
         if not isinstance(document, dict) or document.get("kind") != KIND or document.get("format") != FORMAT:
             raise InvalidInput("plans", "another document", _EXPECTED)
         try:
-            return {told["hash"]: cls._of(told) for told in document["plans"]}
+            return {plan["hash"]: cls._of(plan) for plan in document["plans"]}
         except (
             KeyError,
             TypeError,
@@ -224,8 +224,8 @@ class PlainLaw:
         if space is not None and space != self.space:
             raise InvalidInput("states", f"those with hash {space[:12]}", f"the plan's, with hash {self.space[:12]}")
         if answers.shape != (self.n_states, len(self.pitch)):
-            came = f"{len(answers)} states of {answers.shape[1]} coordinates"
-            raise InvalidInput("states", came, f"all {self.n_states} of the plan, with {len(self.pitch)}")
+            got = f"{len(answers)} states of {answers.shape[1]} coordinates"
+            raise InvalidInput("states", got, f"all {self.n_states} of the plan, with {len(self.pitch)}")
         steps = (z - answers[self.image]) / self.pitch
         v = np.rint(steps)
         if not (np.abs(steps - v) < _OFF_LATTICE).all() or not (np.abs(v) < 2.0**40).all():

@@ -187,8 +187,8 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
         with np.errstate(divide="ignore"):
             logs = self._log_likelihood + np.log(self._prior)
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        found: FloatArray = weights / weights.sum(axis=1, keepdims=True)
-        return found
+        posterior: FloatArray = weights / weights.sum(axis=1, keepdims=True)
+        return posterior
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each answer: user, t, step, and the likeliest state; with a prior its region.
@@ -200,9 +200,9 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
         if self._log_likelihood is None:
             return []
         posteriors = self.posteriors
-        told = self._log_likelihood if posteriors is None else posteriors
-        found = []
-        for n, values in enumerate(told):
+        scores = self._log_likelihood if posteriors is None else posteriors
+        records = []
+        for n, values in enumerate(scores):
             row = {name: column[n] for name, column in self._keys.items()}
             row["likeliest"] = self.states[int(np.argmax(values))]
             if posteriors is not None:
@@ -210,8 +210,8 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
                 order, held = region(values, self.coverage)
                 row |= {"probability": float(values.max()), "region_probability": held}
                 row["region"] = [self.states[s] for s in order.tolist()]
-            found.append(row)
-        return found
+            records.append(row)
+        return records
 
     def to_arrow(self, columns: bool = True) -> Any:
         """A table of `records`; ``columns``: with the likelihood of each state in a column of its name too.
@@ -240,7 +240,7 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
         """Everything as lines of text."""
         names = {"published": "published", "promised": "promised", "concluded": "you may conclude"}
         names |= {"not concluded": "you may not conclude", "not hidden": "the file does not hide"}
-        return [f"{label}: {one}" for name, label in names.items() for one in self._said(name)]
+        return [f"{label}: {sentence}" for name, label in names.items() for sentence in self._said(name)]
 
     def document(self) -> dict[str, Any]:
         """Everything for JSON, but the likelihoods."""
@@ -333,16 +333,16 @@ def read(
     steps, bad = integers(table.column("step"), "step")
     if bad.any() or not len(table):
         raise InvalidInput("released", "a row without a step, or no row", "a released table")
-    told = over = changed = None
+    stated = over = changed = None
     uncompared: list[str] = []
     if statement is not None:
-        told = read_statement(statement)
-        over = told.promise
+        stated = read_statement(statement)
+        over = stated.promise
         if on_disk:
-            changed = changed_words(told, statement, released, sha256)
+            changed = changed_words(stated, statement, released, sha256)
         else:
-            changed = _other_table(told, users, plans_of_rows)
-        uncompared = require_right(told, Path(statement).name, table, whole=changed is None)
+            changed = _other_table(stated, users, plans_of_rows)
+        uncompared = require_right(stated, Path(statement).name, table, whole=changed is None)
     keys: dict[str, Sequence[Any]] = {"user": users}
     if "t" in table.column_names:
         keys["t"] = as_times(table.column("t")).to_pylist()
@@ -358,9 +358,9 @@ def read(
         raise InvalidInput("prior", "one without likelihoods", "plans and states with it")
     names, laws, logs = ((), [], None) if plans is None else _likelihoods(table, asked, plans, states)
     share = None if prior is None else _prior(prior, names)
-    if told is not None:
-        _require_choices(told, laws)
-    reason = _chosen_by_answers(told, laws, bool(asked.all()))
+    if stated is not None:
+        _require_choices(stated, laws)
+    reason = _chosen_by_answers(stated, laws, bool(asked.all()))
     if reason is not None and share is not None:
         expected = "none: likelihoods alone hold here, for they are those of each answer's plan"
         raise InvalidInput("prior", f"one for a file where {reason}", expected)
@@ -372,8 +372,8 @@ def read(
         begin=str(known[0]) if known else None,
         end=str(known[-1]) if known else None,
         steps=(int(steps.min()), int(steps.max())),
-        private=None if told is None else told.private,
-        epsilon=str(told.epsilons[1]) if told is not None and told.private is True else None,
+        private=None if stated is None else stated.private,
+        epsilon=str(stated.epsilons[1]) if stated is not None and stated.private is True else None,
         total=None if over is None else str(over.exact),
         over=None if over is None else _where_they_differ(over),
         coverage=held if share is not None else None,
@@ -382,7 +382,7 @@ def read(
         uncompared=uncompared,
         on_disk=on_disk,
         states=names,
-        statement=told,
+        statement=stated,
         _keys={name: list(compress(values, asked)) for name, values in keys.items()},
         _log_likelihood=logs,
         _prior=share,
@@ -396,7 +396,7 @@ def _other_table(told: ReleaseStatement, users: Sequence[str | None], plans: Seq
         "people": (told.published.subjects, len(set(users))),
         "plans": (told.plans.sha256, Plans.of({plan for plan in plans if plan}).sha256),
     }
-    other = [name for name, (said, found) in due.items() if said != found]
+    other = [name for name, (said, counted) in due.items() if said != counted]
     return f"the statement is about another table, with other {' and '.join(other)}" if other else None
 
 
@@ -450,13 +450,13 @@ def _likelihoods(table: Any, asked: Any, plans: Any, states: Any) -> tuple[tuple
     hashes = [plan for plan in as_text(table.column("plan"), "plan").to_pylist() if plan]
     lacking = sorted(set(hashes) - laws.keys())
     if lacking:
-        came = f"no plan {lacking[0][:12]}, which the file names"
-        raise InvalidInput("plans", came, "the plans of this file: dphmm check-release OUT --plain FOLDER")
+        got = f"no plan {lacking[0][:12]}, which the file names"
+        raise InvalidInput("plans", got, "the plans of this file: dphmm check-release OUT --plain FOLDER")
     epsilons = finite(table.column("epsilon"), "epsilon", asked).tolist()
     for plan, epsilon in sorted(set(zip(hashes, epsilons, strict=True))):
         if epsilon != laws[plan].epsilon and (epsilon or len(laws[plan].normals)):
-            came = f"the epsilon {epsilon:g} of rows whose plan {plan[:12]} has {laws[plan].epsilon:g}"
-            raise InvalidInput("released", came, "a file as dphmm release wrote it")
+            got = f"the epsilon {epsilon:g} of rows whose plan {plan[:12]} has {laws[plan].epsilon:g}"
+            raise InvalidInput("released", got, "a file as dphmm release wrote it")
     axes = [f"z_{j}" for j in range(answers.shape[1])]
     if not set(axes) <= set(table.column_names):
         raise InvalidInput("states", f"{len(axes)} coordinates", "as many as the file has (z_0, z_1, ...)")
@@ -501,18 +501,18 @@ def _prior(prior: Any, names: tuple[str, ...]) -> FloatArray:
         pairs = list(zip(map(str, as_text(table.column("state"), "state").to_pylist()), values, strict=True))
     else:
         try:
-            given = np.asarray(prior, dtype=np.float64)
+            mass = np.asarray(prior, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidInput("prior", type(prior).__name__, "probabilities, a mapping, or a table") from None
-        if given.shape != (len(names),):
-            raise InvalidInput("prior", f"an array of shape {given.shape}", f"({len(names)},), a number for each state")
-        pairs = list(zip(names, given.tolist(), strict=True))
-    found = dict.fromkeys(names, 0.0)
+        if mass.shape != (len(names),):
+            raise InvalidInput("prior", f"an array of shape {mass.shape}", f"({len(names)},), a number for each state")
+        pairs = list(zip(names, mass.tolist(), strict=True))
+    by_name = dict.fromkeys(names, 0.0)
     for name, value in pairs:
-        if name not in found:
+        if name not in by_name:
             raise InvalidInput("prior", f"state {name[:40]!r}", "names of the states")
-        found[name] += value
-    shares = np.array(list(found.values()))
+        by_name[name] += value
+    shares = np.array(list(by_name.values()))
     if not (np.isfinite(shares).all() and (shares >= 0).all() and (shares > 0).any()):
         raise InvalidInput("prior", "a negative or infinite probability, or none above 0", "probabilities of states")
     # First by the largest: a sum of numbers may be larger than any float.

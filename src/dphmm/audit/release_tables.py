@@ -66,41 +66,41 @@ def check_release_table(
     queries = sorted({str(job.document.get("query")) for job in jobs})
     asked = queries[0] if query is None and len(queries) == 1 else query
     if asked not in queries:
-        came = "none of several" if query is None and queries else str(query)
-        raise InvalidInput("query", came, f"the query of rows of this table: {', '.join(queries) or 'it has no rows'}")
+        got = "none of several" if query is None and queries else str(query)
+        raise InvalidInput("query", got, f"the query of rows of this table: {', '.join(queries) or 'it has no rows'}")
     damaged = [(WRONG, "file", f"{_name(job)}: {why}") for job in jobs if (why := _damage(table, job))]
     if damaged:
         # Files that were not committed so are nobody's ledger.
         return CheckedRelease(0, 0, 0, (), tuple(damaged))
-    checks, found = list[tuple[str, str, str]](), list[CheckedRelease]()
+    checks, parts = list[tuple[str, str, str]](), list[CheckedRelease]()
     people, plans = set[str](), set[str | None]()
     with ExitStack() as held:
         folder = Path(held.enter_context(TemporaryDirectory()) if plain is None else plain)
         folder.mkdir(exist_ok=True)
-        kept = held.enter_context(opened_to_read(path, "released")) if ledger is None else ledger
+        store = held.enter_context(opened_to_read(path, "released")) if ledger is None else ledger
         for job in (job for job in jobs if str(job.document.get("query")) == asked):
-            own = folder / f"job-{job.number}"
-            own.mkdir()
+            place = folder / f"job-{job.number}"
+            place.mkdir()
             rows, beside = _rows(table, job)
-            statement = own / "statement.json"
-            told = job.document.get("statement")
-            told = told if isinstance(told, dict) else {}
+            statement = place / "statement.json"
+            stated = job.document.get("statement")
+            stated = stated if isinstance(stated, dict) else {}
             # A commit has its members in an order of its own.
-            told = verify_release.in_order(told, verify_release.MEMBERS)
-            statement.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-            one = check_release(rows, model, policy, space, ledger=kept, statement=statement, plain=own, **given)
-            said = [line for line in one.checks if line[:2] != (LEFT, "file")]
+            stated = verify_release.in_order(stated, verify_release.MEMBERS)
+            statement.write_text(json.dumps(stated, indent=2) + "\n", encoding="utf-8")
+            checked = check_release(rows, model, policy, space, ledger=store, statement=statement, plain=place, **given)
+            said = [line for line in checked.checks if line[:2] != (LEFT, "file")]
             checks += [(word, check, f"{_name(job)}: {figure}") for word, check, figure in [*beside, *said]]
-            found.append(one)
+            parts.append(checked)
             people |= set(rows.column("user").unique().to_pylist())
             plans |= set(rows.column("plan").unique().to_pylist()) - {None}
     return CheckedRelease(
-        rows=sum(one.rows for one in found),
+        rows=sum(part.rows for part in parts),
         users=len(people),
         plans=len(plans),
-        verdicts=tuple({verdict.plan: verdict for one in found for verdict in one.verdicts}.values()),
+        verdicts=tuple({verdict.plan: verdict for part in parts for verdict in part.verdicts}.values()),
         checks=tuple(checks),
-        plans_made=tuple({plan.hash: (plan, planner) for one in found for plan, planner in one.plans_made}.values()),
+        plans_made=tuple({plan.hash: (plan, planner) for part in parts for plan, planner in part.plans_made}.values()),
     )
 
 
@@ -126,9 +126,9 @@ def _rows(table: ReleaseTable, job: Committed) -> tuple[pa.Table, list[tuple[str
         checks += look_beside_columns(table.data / file.name)
         parts.append(read_table(table.data / file.name))
     rows = pa.concat_tables(parts)
-    own = {name for name in rows.column_names if name.startswith(PREFIX)}
-    axes = sum(name.startswith(f"{PREFIX}z_") for name in own)
-    others = [*sorted(own - set(ledger_columns(axes))), *sorted(job.document.keys() - _MEMBERS)]
+    columns = {name for name in rows.column_names if name.startswith(PREFIX)}
+    axes = sum(name.startswith(f"{PREFIX}z_") for name in columns)
+    others = [*sorted(columns - set(ledger_columns(axes))), *sorted(job.document.keys() - _MEMBERS)]
     if others:
         checks.append(
             (
@@ -139,5 +139,5 @@ def _rows(table: ReleaseTable, job: Committed) -> tuple[pa.Table, list[tuple[str
         )
     checks.append((OK, "file", "the commit names each file by its SHA-256, and holds the statement"))
     checks.append((LEFT, "bytes", "of the columns of the ledger the values are compared, and not how they are written"))
-    rows = rows.select([name for name in rows.column_names if name not in own])
+    rows = rows.select([name for name in rows.column_names if name not in columns])
     return rows.sort_by([("user", "ascending"), ("step", "ascending")]), checks

@@ -73,8 +73,8 @@ class ReleasedFile:
         expected += ["epsilon", "cost", "plan"]
         missing = next((name for name in expected if name not in names), None)
         if missing is not None:
-            came = f"a table without the column {missing!r}"
-            raise InvalidInput("released", came, "a released table of this model: " + ", ".join(expected))
+            got = f"a table without the column {missing!r}"
+            raise InvalidInput("released", got, "a released table of this model: " + ", ".join(expected))
         table = to_arrow(source, expected)
         rows = released_rows(table, space)
         file = cls(
@@ -127,8 +127,8 @@ class ReleasedFile:
 
     def answers(self, rows: list[int]) -> list[Answer]:
         """Some rows, of one user and by step, as a history."""
-        told = (self.step[rows].tolist(), rows, self.epsilon[rows].tolist())
-        return [Answer(t, self.lattice[row], self.plans[row], epsilon) for t, row, epsilon in zip(*told, strict=True)]
+        cells = (self.step[rows].tolist(), rows, self.epsilon[rows].tolist())
+        return [Answer(t, self.lattice[row], self.plans[row], epsilon) for t, row, epsilon in zip(*cells, strict=True)]
 
     def by_user(self) -> dict[str, list[int]]:
         """Each user's rows, by step."""
@@ -169,8 +169,8 @@ def read_text(path: Path) -> verify_release.Release:
     try:
         return verify_release.Release(path)
     except verify_release.Unreadable as error:
-        came = str(error).partition(": got ")[2].partition("; expected")[0]
-        raise InvalidInput("released", came or "rows that cannot be read", "rows as dphmm released them") from None
+        got = str(error).partition(": got ")[2].partition("; expected")[0]
+        raise InvalidInput("released", got or "rows that cannot be read", "rows as dphmm released them") from None
 
 
 def table_of_lines(path: Any) -> pa.Table:

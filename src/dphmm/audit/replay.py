@@ -105,7 +105,7 @@ class Replay:
         setting = self.subjects.of(user)
         position = setting.first(origin)
         support = first_support(setting.model, setting.options.start)
-        found: list[Replayed] = []
+        replayed: list[Replayed] = []
         for answer in history:
             where = f"user {user!r}, step {answer.t}"
             check_gap(answer.t - position.t)
@@ -114,41 +114,41 @@ class Replay:
                 position = position.skip(setting.model, answer.t - position.t)
             before = spread(position.prior, self.setting.space) if self.setting.paces else 0.0
             if not answer.plan:
-                found.append(Replayed(None, before))
+                replayed.append(Replayed(None, before))
                 position = position.predict(setting.model, position.prior)
                 support = self._moved(setting, support, answer.t, answer.t + 1)
                 continue
-            step = _AuditedStep(where, number_of(origin, answer.t), len(found) < answer.t - 1)
-            own = hidden(setting.model, support)
-            plan = self._plan(position.prior.support, position, own, answer, step)
+            step = _AuditedStep(where, number_of(origin, answer.t), len(replayed) < answer.t - 1)
+            possible = hidden(setting.model, support)
+            plan = self._plan(position.prior.support, position, possible, answer, step)
             if plan is None:
                 return None
-            if not self.findings.require(bool((left_possible(plan, answer.z) & own).any()), _IMPOSSIBLE, where):
+            if not self.findings.require(bool((left_possible(plan, answer.z) & possible).any()), _IMPOSSIBLE, where):
                 return None
             posterior = position.condition(plan, answer.z)
-            found.append(Replayed(plan, before))
+            replayed.append(Replayed(plan, before))
             position = position.predict(setting.model, posterior)
             support = self._moved(setting, support, answer.t, answer.t + 1)
-        return found
+        return replayed
 
     def plans(self, user: str, history: Sequence[Answer], origin: str = "") -> list[Plan] | None:
         """The plans of `follow` alone: where they hang on no answer, no belief is needed for them."""
         setting = self.subjects.of(user)
         if not setting.has_public_plans or self.ledger is not None or self.subjects.chosen:
             replayed = self.follow(user, history, origin)
-            return None if replayed is None else [found.plan for found in replayed if found.plan is not None]
-        support, t, found = first_support(setting.model, setting.options.start), 1, []
+            return None if replayed is None else [step.plan for step in replayed if step.plan is not None]
+        support, t, plans = first_support(setting.model, setting.options.start), 1, []
         for answer in history:
             support, t = self._moved(setting, support, t, answer.t), answer.t
-            own = hidden(setting.model, support)
-            plan = setting.planner.plan(own, own)
+            possible = hidden(setting.model, support)
+            plan = setting.planner.plan(possible, possible)
             for choice in setting.may_be(None)[1:] if plan.hash != answer.plan else ():
-                other = setting.planner.plan(own, own, _NO_PARTNERS, choice)
+                other = setting.planner.plan(possible, possible, _NO_PARTNERS, choice)
                 plan = other if other.hash == answer.plan else plan
             if not self.findings.require(plan.hash == answer.plan, _ANOTHER_PLAN, f"user {user!r}, step {t}"):
                 return None
-            found.append(plan)
-        return found
+            plans.append(plan)
+        return plans
 
     def plan_of(self, user: str, answer: Answer, origin: str = "") -> Plan | None:
         """The plan of one answer where none hangs on an answer before it: made again and verified; None as `follow`."""
@@ -191,14 +191,14 @@ class Replay:
                     record = self.ledger.plan(answer.plan)
                     chosen_of = recorded_joint_edges(record), plan_states(record), self.setting.choice_of(record)
                     self._recorded[answer.plan] = chosen_of
-                partners, recorded, told = self._recorded[answer.plan]
+                partners, recorded, stored_choice = self._recorded[answer.plan]
             except (InvalidInput, RecursionError):
                 self.findings.add("a plan that the ledger does not hold, or holds damaged", where)
                 return None
             # What a table says of a step is what the ledger must have; without one it is the record that tells.
-            may = may if self.subjects.chosen and number is not None else (told,)
+            may = may if self.subjects.chosen and number is not None else (stored_choice,)
         refused, alone = "", False
-        for choice in (one for each in may for one in self.setting.may_be(each)):
+        for choice in (allowed for each in may for allowed in self.setting.may_be(each)):
             planner = self.setting.under(choice).planner
             for chosen in [support] if position is None else self._sets(position, recorded):
                 try:
@@ -231,9 +231,9 @@ class Replay:
         constraint, p = self.setting.options.constraint, position.prior.probability
         if not isinstance(constraint, DeltaSet) or len(plan_set) != len(p):
             return False
-        own = position.constrain(self.setting.options.constraint)
+        delta_set = position.constrain(self.setting.options.constraint)
         mass = math.fsum(p[plan_set])
-        return bool(mass >= 1 - constraint.delta - _MASS) and abs(int(own.sum()) - int(plan_set.sum())) <= 1
+        return bool(mass >= 1 - constraint.delta - _MASS) and abs(int(delta_set.sum()) - int(plan_set.sum())) <= 1
 
     def _verify(self, plan: Plan, planner: Planner, support: BoolArray) -> None:
         self.met.add(plan.hash)

@@ -93,8 +93,8 @@ def interval(parts: Any, statistic: Callable[[FloatArray], FloatArray], *, centr
 
 def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     """The quotient, NaN where there is nothing to divide by."""
-    found: FloatArray = np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0)
-    return found
+    quotient: FloatArray = np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0)
+    return quotient
 
 
 def _resamples(n: int, step: int) -> Iterator[FloatArray]:
@@ -110,9 +110,9 @@ def _resamples(n: int, step: int) -> Iterator[FloatArray]:
 
 @lru_cache(maxsize=8)
 def _few_subjects(n: int) -> FloatArray:
-    found = _weights(np.random.default_rng(n), n, RESAMPLES)
-    found.setflags(write=False)
-    return found
+    weights = _weights(np.random.default_rng(n), n, RESAMPLES)
+    weights.setflags(write=False)
+    return weights
 
 
 def _weights(generator: np.random.Generator, n: int, rows: int) -> FloatArray:

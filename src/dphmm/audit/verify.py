@@ -61,9 +61,9 @@ def verify(
     """
     if isinstance(session_or_plan, ReleaseSession):
         session = session_or_plan
-        own = support_of(session) if support is None else support
+        possible = support_of(session) if support is None else support
         setting = session.setting
-        return _Audit(session.plan, setting.policy, setting.space, own, setting.options.epsilon).verdict()
+        return _Audit(session.plan, setting.policy, setting.space, possible, setting.options.epsilon).verdict()
     plan = session_or_plan
     if not isinstance(plan, Plan):
         raise InvalidInput("session_or_plan", type(plan).__name__, "a ReleaseSession or one of its plans")
@@ -84,8 +84,8 @@ class _Audit:
         plan = self.plan
         n = len(plan.image)
         if not self.policy.n_states == self.space.n_states == n:
-            came = f"{self.policy.n_states} and {self.space.n_states} states"
-            raise InvalidInput("policy, space", came, f"the plan's {n}")
+            got = f"{self.policy.n_states} and {self.space.n_states} states"
+            raise InvalidInput("policy, space", got, f"the plan's {n}")
         law = law_of(plan.mechanism)
         pairs = list(required_pairs(self.policy, plan))
         reach = reached(law, pairs, plan.image)
@@ -195,17 +195,17 @@ class _Audit:
         self, law: Law | Table, pairs: list[Pairs], cost_pair: tuple[int, int] | None
     ) -> tuple[int, list[str]]:
         """Losses of some required differences, from every answer of a window: they must be those of the facets."""
-        count, found = 0, list[str]()
+        count, findings = 0, list[str]()
         if isinstance(law, Table) or law.kind == CONSTANT:
-            return count, found
+            return count, findings
         for v in self._differences(pairs, cost_pair):
             most = law.enumerated(v, _MOST_POINTS)
             if most is None:
                 continue
             count += 1
             if most != law.loss(law.norm(v)):
-                found.append(f"answers that differ by {v.tolist()} lose {most}, and not {law.loss(law.norm(v))}")
-        return count, found
+                findings.append(f"answers that differ by {v.tolist()} lose {most}, and not {law.loss(law.norm(v))}")
+        return count, findings
 
     def _differences(self, pairs: list[Pairs], cost_pair: tuple[int, int] | None) -> Iterator[IntArray]:
         """A few differences of answers."""
@@ -234,8 +234,8 @@ class _Audit:
             return
         images = plan.image[some[:_LIKELIHOODS]]
         for z in images:
-            told = plan.mechanism.log_likelihood_lattice(z, images)
-            if not np.allclose(told, law.told(z, images), rtol=1e-9, atol=1e-9):
+            likelihoods = plan.mechanism.log_likelihood_lattice(z, images)
+            if not np.allclose(likelihoods, law.told(z, images), rtol=1e-9, atol=1e-9):
                 yield "beliefs are told another law than that of the body"
                 return
 
@@ -418,9 +418,9 @@ def verify_steps(
     options, planner = setting.options, setting.planner
     support = first_support(model, options.start)
     plan = setting.first_plan()
-    found = [(1, plan, verify(plan, policy, space, support=hidden(model, support)))]
+    verdicts = [(1, plan, verify(plan, policy, space, support=hidden(model, support)))]
     if not isinstance(options.constraint, Support):
-        return found
+        return verdicts
     seen = {plan.hash}
     for t in range(2, steps + 1):
         following = moved(model, support)
@@ -431,5 +431,5 @@ def verify_steps(
         plan = planner.plan(possible, possible)
         if plan.hash not in seen:
             seen.add(plan.hash)
-            found.append((t, plan, verify(plan, policy, space, support=possible)))
-    return found
+            verdicts.append((t, plan, verify(plan, policy, space, support=possible)))
+    return verdicts

@@ -174,10 +174,10 @@ _DECIMAL = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?")
 
 def exact(text: Any) -> Fraction:
     """A fraction of whole numbers, 1 or 1/3. Raises ValueError for anything else."""
-    found = _EXACT.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    match = _EXACT.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         raise ValueError("no exact number")
-    return Fraction(int(found[1]), int(found[2] or 1))
+    return Fraction(int(match[1]), int(match[2] or 1))
 
 
 def total(text: Any) -> Fraction:
@@ -208,10 +208,10 @@ def read_bytes(path: Path) -> bytes:
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a member twice")
-    return found
+    return members
 
 
 def no_constant(name: str) -> Any:
@@ -250,13 +250,13 @@ def packed(text: bytes) -> bytes:
 
 def notes_of_gzip(data: bytes) -> str:
     """The parts of a gzip file beside its text: a name, a comment, other fields, a time, or bytes at its end."""
-    found = [
+    parts = [
         name for bit, name in ((4, "fields"), (8, "a name"), (16, "a comment"), (2, "a checksum")) if data[3] & bit
     ]
-    found += ["a time"] * any(data[4:8])
+    parts += ["a time"] * any(data[4:8])
     stream = zlib.decompressobj(31)
     stream.decompress(data)
-    return ", ".join([*found, *["bytes after its end"] * bool(stream.unused_data)])
+    return ", ".join([*parts, *["bytes after its end"] * bool(stream.unused_data)])
 
 
 _FLOAT = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?", re.ASCII)
@@ -602,9 +602,9 @@ MEMBERS: dict[str, Any] = {
 def faults(found: Any, form: Any, path: str = "") -> Iterator[str]:
     """The members of a statement that are missing, that no release has, or that are of another form."""
     if isinstance(form, tuple):
-        if all(any(True for _ in faults(found, one, path)) for one in form):
+        if all(any(True for _ in faults(found, option, path)) for option in form):
             # Of several forms only one is of members: their faults say more.
-            inner = [one for one in form if isinstance(one, dict) and isinstance(found, dict)]
+            inner = [option for option in form if isinstance(option, dict) and isinstance(found, dict)]
             yield from faults(found, inner[0], path) if inner else (path,)
     elif isinstance(form, dict):
         if not isinstance(found, dict):
@@ -632,14 +632,14 @@ def faults(found: Any, form: Any, path: str = "") -> Iterator[str]:
 
 def in_order(found: Any, form: Any) -> Any:
     """A statement with its members in the order in which they are written."""
-    inner = [one for one in form if isinstance(one, dict)] if isinstance(form, tuple) else []
+    inner = [option for option in form if isinstance(option, dict)] if isinstance(form, tuple) else []
     form = inner[0] if inner else form
     if isinstance(form, list) and isinstance(found, list):
-        return [in_order(one, form[0]) for one in found]
+        return [in_order(part, form[0]) for part in found]
     if not (isinstance(form, dict) and isinstance(found, dict)):
         return found
-    known = [(name.removesuffix("?"), told) for name, told in form.items()]
-    return {name: in_order(found[name], told) for name, told in known if name in found}
+    known = [(name.removesuffix("?"), nested) for name, nested in form.items()]
+    return {name: in_order(found[name], nested) for name, nested in known if name in found}
 
 
 def most_within(promise: Mapping[str, Any], spent: list[tuple[int, Any]]) -> Any:
@@ -892,8 +892,8 @@ class Model:
         parts: list[tuple[Sequence[Any], str]] = [(self.initial, "d")]
         for first in range(0, self.matrices * self.latent, self.latent):
             ends = self.indptr[first : first + self.latent + 1]
-            own = slice(ends[0], ends[-1])
-            parts += [([end - ends[0] for end in ends], "q"), (self.indices[own], "q"), (self.data[own], "d")]
+            entries = slice(ends[0], ends[-1])
+            parts += [([end - ends[0] for end in ends], "q"), (self.indices[entries], "q"), (self.data[entries], "d")]
         if self.jump is not None:
             parts.append((self._values("jump"), "d"))
         if self.has_secrets:
@@ -985,18 +985,18 @@ class Model:
         for move, p in law.items():
             to = (x + d if 0 <= x + d < w else x for x, d, w in zip(place, move, width, strict=True))
             due[at[tuple(to)]] += p
-        found = dict(self.moves[at[place]])
-        pairs = [(due.get(s, 0.0), found.get(s, 0.0)) for s in {*due, *found}]
+        stored = dict(self.moves[at[place]])
+        pairs = [(due.get(s, 0.0), stored.get(s, 0.0)) for s in {*due, *stored}]
         return all(abs(p - q) <= ALIKE * max(p, q) for p, q in pairs)
 
     @cached_property
     def moves(self) -> list[list[tuple[int, float]]]:
         """The moves from each state, with a probability that one slot or another gives each."""
-        found: list[dict[int, float]] = [{} for _ in range(self.latent)]
+        moves: list[dict[int, float]] = [{} for _ in range(self.latent)]
         for row in range(self.matrices * self.latent):
             a, b = self.indptr[row], self.indptr[row + 1]
-            found[row % self.latent] |= {j: p for j, p in zip(self.indices[a:b], self.data[a:b], strict=True) if p > 0}
-        return [sorted(row.items()) for row in found]
+            moves[row % self.latent] |= {j: p for j, p in zip(self.indices[a:b], self.data[a:b], strict=True) if p > 0}
+        return [sorted(row.items()) for row in moves]
 
     @property
     def moves_alike(self) -> bool:
@@ -1135,8 +1135,8 @@ class Policy:
     def _same(points: list[Point], pitch: list[Fraction], stated: str) -> bool:
         least = [min(p[j] for p in points) for j in range(len(pitch))]
         moved = [[x - low for x, low in zip(p, least, strict=True)] for p in points]
-        own = sha_of_integers(moved, f"({len(points)}, {len(pitch)})")
-        return hashlib.sha256(f"{','.join(map(str, pitch))} {own}".encode()).hexdigest() == stated
+        digest = sha_of_integers(moved, f"({len(points)}, {len(pitch)})")
+        return hashlib.sha256(f"{','.join(map(str, pitch))} {digest}".encode()).hexdigest() == stated
 
     @staticmethod
     def _within(v: Point, pitch: list[Fraction], r: Fraction, closed: bool) -> bool:
@@ -1167,7 +1167,7 @@ class PlainTable:
         self.weights, self.bits = [list(map(int, row)) for row in stated["weights"]], int(stated["bits"])
         first = self.points[0]
         moved = [[x - y for x, y in zip(point, first, strict=True)] for point in self.points]
-        own = hashlib.sha256(repr([1, moved, self.weights, self.bits]).encode()).hexdigest()
+        digest = hashlib.sha256(repr([1, moved, self.weights, self.bits]).encode()).hexdigest()
         made = [
             str(exact(law["epsilon"])),
             stated["space"],
@@ -1175,8 +1175,8 @@ class PlainTable:
             stated["edges"],
             stated["labels"],
         ]
-        whole = hashlib.sha256(repr([*made, own]).encode()).hexdigest()
-        if law.get("weights", law.get("table")) != (own if "weights" in law else whole):
+        whole = hashlib.sha256(repr([*made, digest]).encode()).hexdigest()
+        if law.get("weights", law.get("table")) != (digest if "weights" in law else whole):
             raise ValueError("another table than that of the plan")
         n, rows = len(self.points), self.weights
         if any(len(row) != n or min(row) < 1 or sum(row) != 1 << self.bits for row in rows) or len(rows) != n:
@@ -1189,17 +1189,17 @@ class PlainTable:
         """The loss between two answers, in floats."""
         pair = self.row[a], self.row[b]
         if pair not in self._known:
-            one, two = self._logs[pair[0]], self._logs[pair[1]]
-            self._known[pair] = max(abs(x - y) for x, y in zip(one, two, strict=True))
+            logs_a, logs_b = self._logs[pair[0]], self._logs[pair[1]]
+            self._known[pair] = max(abs(x - y) for x, y in zip(logs_a, logs_b, strict=True))
         return self._known[pair]
 
     def passes(self, a: Point, b: Point, epsilon: Fraction) -> bool:
         """True if two answers lose more than epsilon: decided by the weights where floats are near."""
         if self.loss(a, b) <= float(epsilon) - 1e-9:
             return False
-        one, two = self.weights[self.row[a]], self.weights[self.row[b]]
+        row_a, row_b = self.weights[self.row[a]], self.weights[self.row[b]]
         most = exponential(epsilon)
-        return any(max(x, y) > most * min(x, y) for x, y in zip(one, two, strict=True))
+        return any(max(x, y) > most * min(x, y) for x, y in zip(row_a, row_b, strict=True))
 
     @property
     def widest(self) -> Fraction:
@@ -1325,15 +1325,15 @@ def outermost(points: Sequence[Point]) -> Sequence[Point]:
     ordered = sorted(set(points))
     if len(ordered) < 3 or len(ordered[0]) != 2:
         return ordered
-    found: list[Point] = []
+    hull: list[Point] = []
     for walk in (ordered, ordered[::-1]):
         chain: list[Point] = []
         for p in walk:
             while len(chain) > 1 and turn(chain[-2], chain[-1], p) <= 0:
                 chain.pop()
             chain.append(p)
-        found += chain[:-1]
-    return found
+        hull += chain[:-1]
+    return hull
 
 
 def turn(a: Point, b: Point, c: Point) -> int:
@@ -1527,7 +1527,7 @@ class Checker:
         if ledger is not None and not ledger.is_file():
             raise Unreadable(f"{ledger}: got no such file; expected a ledger file")
         try:
-            found = cls(
+            checker = cls(
                 file,
                 statement,
                 None if given.model is None else Model(Path(given.model)),
@@ -1538,8 +1538,8 @@ class Checker:
             )
         except ValueError:
             raise Unreadable(f"{given.policy}: got states that the model does not have; expected its policy") from None
-        found.statement_text = text or b""
-        return found
+        checker.statement_text = text or b""
+        return checker
 
     def run(self, *checks: str) -> Report:
         """Every check, each on its own, or those that are named."""
@@ -1590,10 +1590,10 @@ class Checker:
         """A member of the statement, None where it is absent. Raises Unknown without a statement."""
         if self.statement is None:
             raise Unknown("no privacy statement: name it by --statement")
-        found = self.statement
+        member = self.statement
         for name in path.split("."):
-            found = found.get(name) if isinstance(found, dict) else None
-        return found
+            member = member.get(name) if isinstance(member, dict) else None
+        return member
 
     def same(self, check: str, path: str, due: Any, word: str = _TRUE) -> bool:
         """One member of the statement against what was computed."""
@@ -1606,7 +1606,7 @@ class Checker:
         self.report.require(len(file) > 0, "rows", f"{len(file):,} rows of {len(file.users):,} people", "no row")
         twice = len(file) - len(set(zip(file.user, file.step, strict=True)))
         self.report.require(not twice, "rows", "each person and step once", f"{twice} steps of a person stand twice")
-        blocks = sum(one != two for one, two in pairwise(file.user)) + 1
+        blocks = sum(a != b for a, b in pairwise(file.user)) + 1
         ordered = all(a < b for rows in file.users.values() for a, b in pairwise([file.step[row] for row in rows]))
         ordered &= file.stream or blocks <= max(1, len(file.users))
         figure = "those of a person by step" + ", one after another" * (not file.stream)
@@ -1652,22 +1652,22 @@ class Checker:
     @cached_property
     def people(self) -> dict[str, str]:
         """The people of the file by their keys, each as it is called there first."""
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         for user in self.file.users:
-            found.setdefault(self.person(user), user)
-        return found
+            names.setdefault(self.person(user), user)
+        return names
 
     def told_apart(self) -> None:
         """Check that each person has one name in the file."""
-        names, own = [*self.file.users], unicodedata.unidata_version
+        names, version = [*self.file.users], unicodedata.unidata_version
         odd = [
             f"{user[:60]!r} and {first[:60]!r}" for user in names if (first := self.people[self.person(user)]) != user
         ]
-        figure = f"{len(names):,} names are of as many people by the rule {self.rule!r} of spelling (Unicode {own})"
+        figure = f"{len(names):,} names are of as many people by the rule {self.rule!r} of spelling (Unicode {version})"
         self.report.require_none(odd, "people", figure, f"by the rule {self.rule!r} of spelling of one person")
         unread = sorted(self.unread & {*names})
         if unread:
-            why = f"{len(unread):,} names have characters that Unicode {own} of this Python does not have"
+            why = f"{len(unread):,} names have characters that Unicode {version} of this Python does not have"
             self.report.leave("people", f"{why}, so whether they are of different people: {some(unread)}")
 
     def column_names(self) -> None:
@@ -1745,21 +1745,21 @@ class Checker:
         self.report.require(stated["times"] in times, "cases", f"times: {stated['times']}, as stated", wrong)
         names = list(self.file.users)
         drawn = names == sorted(names) and all(re.fullmatch("[bcdfghjklmnpqrst]{12}", name) for name in names)
-        kept = stated["case_names"] == "kept"
+        plain = stated["case_names"] == "kept"
         wrong = "names that were not drawn, or an order that is not theirs"
-        self.report.require(kept or drawn, "cases", f"names are {'kept' if kept else 'drawn'}, as stated", wrong)
+        self.report.require(plain or drawn, "cases", f"names are {'kept' if plain else 'drawn'}, as stated", wrong)
         lengths = {len(rows) for rows in self.file.users.values()}
-        told = stated["length"] is None and stated["length_hidden"] is False
+        disclosed = stated["length"] is None and stated["length_hidden"] is False
         wrong = f"cases of {some(sorted(map(str, lengths)))} rows, and the statement says {str(stated['length'])[:20]}"
-        alike = f"the length of a case is {'told' if told else 'that of all'}, as stated"
-        self.report.require(told or lengths == {stated["length"]}, "cases", alike, wrong)
-        if not told:
+        alike = f"the length of a case is {'told' if disclosed else 'that of all'}, as stated"
+        self.report.require(disclosed or lengths == {stated["length"]}, "cases", alike, wrong)
+        if not disclosed:
             self.report.add(_STATED, "cases", f"whether lengths hide each other: {stated['length_hidden']}")
 
     def _of_file(self) -> None:
         """Check the file that the statement is about."""
-        own = {"name": "-" if self.file.stream else self.file.name, "sha256": self.file.sha256}
-        due, name = self.facts.get("file", own), str(self.stated("file.name"))
+        identity = {"name": "-" if self.file.stream else self.file.name, "sha256": self.file.sha256}
+        due, name = self.facts.get("file", identity), str(self.stated("file.name"))
         if due is None:
             self.report.leave("file", "a table has no bytes, so whether the statement is about these answers", "file")
         elif "file" not in self.facts and name.endswith(".parquet"):
@@ -1772,8 +1772,8 @@ class Checker:
         """Exact numbers as they are written."""
         over = self.stated("sequence")
         numbers = [self.stated("epsilon"), *([] if over is None else [over["total"]])]
-        numbers += [one["epsilon"] for one in self._chosen]
-        odd = [one for one in numbers if one is not None and str(exact(one)) != one]
+        numbers += [choice["epsilon"] for choice in self._chosen]
+        odd = [number for number in numbers if number is not None and str(exact(number)) != number]
         self.report.require(not odd, "statement", "its exact numbers are fractions in lowest terms", some(odd))
 
     def _origin(self) -> tuple[Any, Any, Any]:
@@ -1863,14 +1863,14 @@ class Checker:
         if self.stated("varied") is None:
             return
         chosen = self._chosen
-        given = [(*run, number) for number, one in enumerate(chosen) for run in one["steps"]]
-        used = {name for one in chosen for name in one if name != "steps" and one[name] is not None}
-        odd = any(len(run) != 3 or any(type(number) is not int for number in run) for run in given)
+        spans = [(*run, number) for number, choice in enumerate(chosen) for run in choice["steps"]]
+        used = {name for choice in chosen for name in choice if name != "steps" and choice[name] is not None}
+        odd = any(len(run) != 3 or any(type(number) is not int for number in run) for run in spans)
         if odd or not used <= self._varies:
             self.report.add("wrong", "chosen steps", "something is chosen that does not vary, or steps are no numbers")
             return
-        runs = sorted(given)
-        apart = all(first <= last for first, last, _ in runs) and all(one[1] < two[0] for one, two in pairwise(runs))
+        runs = sorted(spans)
+        apart = all(first <= last for first, last, _ in runs) and all(a[1] < b[0] for a, b in pairwise(runs))
         if not apart:
             self.report.add("wrong", "chosen steps", "runs of steps that overlap")
             return
@@ -1899,7 +1899,7 @@ class Checker:
         if "policy" in self._varies and self.plans is None:
             unseen.append("policy (no --plans)")
         odd, same = [], 0
-        for policy in (one["policy"] for one in self._chosen if one.get("policy") is not None):
+        for policy in (choice["policy"] for choice in self._chosen if choice.get("policy") is not None):
             try:
                 right = policy_digest(policy["kind"], policy["parameters"]) == policy["sha256"]
                 odd += [] if right else [f"{policy['kind']} of {policy['sha256'][:12]}"]
@@ -1931,8 +1931,8 @@ class Checker:
         most = max(Fraction(sum(units[row] for row in rows), parts) for rows in self.file.users.values())
         cap = self.stated("totals.cap")
         if cap is not None:
-            kept, wrong = most <= Fraction(cap), f"a person has {shown(most)}, and the limit is {shown(Fraction(cap))}"
-            self.report.require(kept, "limit of the sum", f"nobody has more than {shown(Fraction(cap))}", wrong)
+            held, wrong = most <= Fraction(cap), f"a person has {shown(most)}, and the limit is {shown(Fraction(cap))}"
+            self.report.require(held, "limit of the sum", f"nobody has more than {shown(Fraction(cap))}", wrong)
         if self.partial and total(self.stated("totals.epsilon_sum")) >= most:
             self.report.leave("sum of epsilons", f"most of a person {most}, more with answers of other files", "totals")
         else:
@@ -2008,17 +2008,17 @@ class Checker:
         file, blocks = self.file, self._local_blocks()
         lengths = sorted({end - first for first, end in blocks})
         long = f"{lengths[0]:,} to {lengths[-1]:,}" if len(lengths) > 1 else f"{lengths[0]:,}"
-        told = f"{len(set(blocks)):,} blocks of days of {stated['zone']}, of {long} steps"
+        figure = f"{len(set(blocks)):,} blocks of days of {stated['zone']}, of {long} steps"
         self.report.add(_STATED, "days", f"that clocks were as the {self._clock.table} has them")
         if self.ledger is None:
-            self.report.add(_TRUE, "days", told)
+            self.report.add(_TRUE, "days", figure)
             return
         odd = [
             repr(self.people[key])
-            for key, own in self.stored_blocks.items()
-            if key in self.people and (any(a >= b for a, b in own) or any(a[1] > b[0] for a, b in pairwise(own)))
+            for key, days in self.stored_blocks.items()
+            if key in self.people and (any(a >= b for a, b in days) or any(a[1] > b[0] for a, b in pairwise(days)))
         ]
-        if not self.report.require(not odd, "days", f"{told}, as the ledger has them", f"overlap: {some(odd)}"):
+        if not self.report.require(not odd, "days", f"{figure}, as the ledger has them", f"overlap: {some(odd)}"):
             return
         rows = zip(file.user, blocks, file.asked, strict=True)
         stored = self.stored_blocks
@@ -2031,7 +2031,7 @@ class Checker:
     def _blocks(self, stated: dict[str, Any]) -> list[tuple[int, int]]:
         """The number of the block of each row, and its place in it, from 0, in steps. Raises Unknown."""
         if is_local(stated):
-            return [(first, own - first) for (first, _), own in zip(self._local_blocks(), self._bins, strict=True)]
+            return [(first, step - first) for (first, _), step in zip(self._local_blocks(), self._bins, strict=True)]
         if stated.get("steps") is not None:
             return [(0, step - 1) for step in self.file.step]
         length = stated.get("window") or stated.get("per")
@@ -2107,9 +2107,9 @@ class Checker:
             raise Unknown("whether it is kept over all files and queries: no --ledger")
         odd = []
         for key, user in self.people.items():
-            kept = self.kept.get(key)
-            if kept is None or kept.promise is None or kept.promise != self._in_steps(stated, kept):
-                odd.append(f"{user!r} to {in_words(kept and kept.promise)}")
+            session = self.kept.get(key)
+            if session is None or session.promise is None or session.promise != self._in_steps(stated, session):
+                odd.append(f"{user!r} to {in_words(session and session.promise)}")
         figure = f"the ledger keeps all {len(self.file.users):,} people to it, over all their queries and files"
         if not self.report.require(not odd, "promise", figure, f"the ledger keeps {some(odd)}"):
             return
@@ -2118,8 +2118,8 @@ class Checker:
             key = self.person(user)
             if z is not None and key in self.kept:
                 spent[key].append((t, exact(epsilon)))
-        keeps = {key: self._keeps(key, self.kept[key].promise or {}, own) for key, own in spent.items()}
-        over = [repr(self.people[key]) for key, kept in keeps.items() if not kept]
+        keeps = {key: self._keeps(key, self.kept[key].promise or {}, charges) for key, charges in spent.items()}
+        over = [repr(self.people[key]) for key, within in keeps.items() if not within]
         self.report.require_none(over, "promise", "what the ledger has of them keeps it", "the ledger has more of")
 
     def _keeps(self, key: str, promise: Mapping[str, Any], spent: list[tuple[int, Fraction]]) -> bool:
@@ -2161,7 +2161,7 @@ class Checker:
             known.append(not other and self.policy.kind == "radius" and self.model.couples())
         if not known:
             raise Unknown("whether the model couples along the policy: no --model or no --policy, or merged states")
-        right = stated is True and all(one is True for one in known)
+        right = stated is True and all(holds is True for holds in known)
         wrong = "that the model couples is not known of this model, policy and release, and the statement says so"
         self.report.require(right, "couples", "the model is of those that couple along a radius policy", wrong)
 
@@ -2356,19 +2356,19 @@ class Checker:
         assert self.model is not None
         space, cells = self.model.space, self.file.cells
         if space["kind"] == "labels":
-            own = dict(zip(self.model.names, self.model.own, strict=True))
-            return [own.get(name) for name in cells["z"]]
+            by_name = dict(zip(self.model.names, self.model.own, strict=True))
+            return [by_name.get(name) for name in cells["z"]]
         axes = []
         for j, (origin, pitch) in enumerate(zip(space["origin"], space["pitch"], strict=True)):
             known = {text: self._number(text, origin, pitch) for text in set(cells[f"z_{j}"])}
             axes.append([known[text] for text in cells[f"z_{j}"]])
         points: dict[tuple[int | None, ...], Point | None] = {}
-        found = []
+        answers = []
         for point in zip(*axes, strict=True):
             if point not in points:
                 points[point] = None if None in point else tuple(k for k in point if k is not None)
-            found.append(points[point])
-        return found
+            answers.append(points[point])
+        return answers
 
     @staticmethod
     def _number(text: str, origin: float, pitch: float) -> int | None:
@@ -2445,12 +2445,12 @@ class Checker:
             raise Unknown("whether the bodies hide what they must: no --model or no --policy", "losses")
         if known:
             self._support(by_hash)
-            one = "policy" not in self._varies
-            own = [plan for plan in known if one or plan.shared["policy"] == self.stated("policy.sha256")]
-            if len(own) < len(known):
-                self.report.leave("losses", f"{len(known) - len(own):,} plans are of policies of their own", "losses")
-            if own:
-                self._losses(own)
+            fixed = "policy" not in self._varies
+            due = [plan for plan in known if fixed or plan.shared["policy"] == self.stated("policy.sha256")]
+            if len(due) < len(known):
+                self.report.leave("losses", f"{len(known) - len(due):,} plans are of policies of their own", "losses")
+            if due:
+                self._losses(due)
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -2488,10 +2488,10 @@ class Checker:
         """Check the number of rows that each mechanism answered."""
         asked = Counter(plan for plan in self.file.plan if plan)
         if all(plan in plans for plan in asked):
-            found = Counter[str]()
+            counts = Counter[str]()
             for plan, count in asked.items():
-                found[plans[plan].name] += count
-            self.same("answers", "mechanism.chosen", dict(sorted(found.items())))
+                counts[plans[plan].name] += count
+            self.same("answers", "mechanism.chosen", dict(sorted(counts.items())))
 
     def _of_rows(self, plans: dict[str, Plan]) -> None:
         """Epsilon and cost of each row, and exact sums of costs, by its plan."""
@@ -2567,9 +2567,9 @@ class Checker:
                 # What a file's own views compute ends, too.
                 opened.set_progress_handler(lambda: next(operations, None) is None, 10**6)
                 opened.execute("BEGIN")
-                found = [opened.execute(query).fetchall() for query in queries]
+                tables = [opened.execute(query).fetchall() for query in queries]
                 opened.rollback()
-                return found
+                return tables
         except sqlite3.Error as error:
             raise Unknown(f"{self.ledger} cannot be read as a ledger of format 3 ({error})") from None
 
@@ -2582,7 +2582,7 @@ class Checker:
             sessions, releases, accounts = (stated[name] for name in ("sessions", "releases", "accounts"))
             named = stated["spelling"], stated["unicode"]
             return LedgerRows(*named, sessions, releases, accounts, [], stated["moments"])
-        meta, sessions, releases, accounts, keys, packed = self._read(
+        pairs, sessions, releases, accounts, keys, packed = self._read(
             "SELECT key, value FROM meta",
             "SELECT a.subject, s.query, p.text, o.text FROM account a JOIN session s ON s.account = a.id "
             "JOIN document o ON o.id = s.options LEFT JOIN document p ON p.id = a.promise",
@@ -2596,8 +2596,8 @@ class Checker:
         moments = defaultdict[str, list[int]](list)
         for user, part in packed:
             moments[user] += [moment for (moment,) in struct.iter_unpack("<q", part)]
-        told = dict(meta)
-        return LedgerRows(told.get("spelling"), told.get("unicode"), sessions, releases, accounts, keys, dict(moments))
+        meta = dict(pairs)
+        return LedgerRows(meta.get("spelling"), meta.get("unicode"), sessions, releases, accounts, keys, dict(moments))
 
     @cached_property
     def kept(self) -> dict[str, KeptSession]:
@@ -2605,8 +2605,8 @@ class Checker:
         people, query = self.people, self.query
         texts = {
             key: stated
-            for user, own, *stated in self._stored.sessions
-            if own == query and (key := self.person(user)) in people
+            for user, name, *stated in self._stored.sessions
+            if name == query and (key := self.person(user)) in people
         }
         known: dict[Any, Any] = {text: text and parsed(text) for stated in texts.values() for text in stated}
         return {key: KeptSession(*(known[text] for text in stated)) for key, stated in texts.items()}
@@ -2620,9 +2620,9 @@ class Checker:
         odd: list[str] = []
         for name, value in due.items():
             # A session that was given states one by one has no rule of rows.
-            kept = {one.options[name] for one in self.kept.values() if name in one.options}
-            odd += [f"{name} {str(other)[:40]}" for other in kept - {value} if value is not None]
-        names = {one.options.get("varies", "") for one in self.kept.values()}
+            values = {session.options[name] for session in self.kept.values() if name in session.options}
+            odd += [f"{name} {str(other)[:40]}" for other in values - {value} if value is not None]
+        names = {session.options.get("varies", "") for session in self.kept.values()}
         odd += [f"varies {name[:40]!r}" for name in names if {*name.split(",")} - {""} != self._varies]
         figure = "sessions of these people have the choices that are stated"
         self.report.require_none(odd, "ledger", figure, "sessions have other choices than the stated")
@@ -2632,8 +2632,8 @@ class Checker:
             return
         odd, seen = [], 0
         for user, rows in self.file.users.items():
-            moment, one = self.file.moments[rows[0]], self.kept.get(self.person(user))
-            begins = None if one is None else first_step(one)
+            moment, stored = self.file.moments[rows[0]], self.kept.get(self.person(user))
+            begins = None if stored is None else first_step(stored)
             if moment is None or begins is None:
                 continue
             seen += 1
@@ -2667,18 +2667,18 @@ class Checker:
         query, file, stated = self.query, self.file, self._stored.releases
         stored = {
             (self.person(user), t + steps - 1): (z, plan or "", secure)
-            for user, own, t, steps, z, plan, _, _, secure in stated
-            if own == query
+            for user, name, t, steps, z, plan, _, _, secure in stated
+            if name == query
         }
         texts = {point: point and ",".join(map(str, point)) for point in {*self.lattice}}
         odd, replayable = [], 0
         for row, asked in enumerate(file.asked):
-            found = stored.get((self.person(file.user[row]), file.step[row]))
+            entry = stored.get((self.person(file.user[row]), file.step[row]))
             due = (texts[self.lattice[row]] if asked else None), file.plan[row]
-            if found is None or (found[0], found[1]) != due:
+            if entry is None or (entry[0], entry[1]) != due:
                 odd.append(file.where(row))
             elif asked:
-                replayable += not found[2]
+                replayable += not entry[2]
         self.report.require_none(odd, "ledger", f"{len(file):,} rows with the same answer and plan", "not those of")
         if replayable:
             why = "whoever knows the seed can take the noise away, so nothing is promised"
@@ -2735,20 +2735,20 @@ class Checker:
                 continue
             if (epsilon, cost) not in known:
                 known[epsilon, cost] = exact(epsilon), math.ceil(exact(cost) * NANO)
-            own, (more, nanos) = sums[key], known[epsilon, cost]
-            own[0] += more
-            own[1] += nanos
+            spent, (more, nanos) = sums[key], known[epsilon, cost]
+            spent[0] += more
+            spent[1] += nanos
         odd, over, most = [], [], Fraction(0)
         for user, epsilon, nanos, cap_epsilon, cap_cost in self._stored.accounts:
             key = self.person(user)
             if key not in self.people:
                 continue
-            own = sums[key]
-            most = max(most, own[0])
-            if (exact(epsilon), int(nanos)) != tuple(own):
+            spent = sums[key]
+            most = max(most, spent[0])
+            if (exact(epsilon), int(nanos)) != tuple(spent):
                 odd.append(repr(user))
-            passed = cap_epsilon is not None and own[0] > exact(cap_epsilon)
-            passed = passed or (cap_cost is not None and Fraction(own[1], NANO) > exact(cap_cost))
+            passed = cap_epsilon is not None and spent[0] > exact(cap_epsilon)
+            passed = passed or (cap_cost is not None and Fraction(spent[1], NANO) > exact(cap_cost))
             over += [repr(user)] * bool(passed)
         figure = f"each account is the sum of its releases; most epsilon {most}"
         self.report.require_none(odd, "account", figure, "other sums")
@@ -2780,14 +2780,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object: code, counts, and lines of three texts"
     )
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        checker = Checker.of(given)
+        checker = Checker.of(options)
         report, file = checker.run(), checker.file
     except Unreadable as error:
         print(f"error: {printable(str(error))}", file=sys.stderr)
         return UNREADABLE
-    if given.json:
+    if options.json:
         counts = {"rows": len(file), "users": len(file.users), "plans": len({*file.plan} - {""})}
         print(json.dumps({"code": report.code, **counts, "lines": report.lines}))
         return report.code

@@ -75,19 +75,19 @@ def largest_rate(loss: Callable[[float], float], epsilon: Fraction, low: float, 
 
     def over(at: float) -> float:
         # Nearly a straight line where there is much noise. Nothing infinite goes into an interpolation.
-        found = looked_at(at, math.exp(at))
-        near = goal * (1.0 - _NEAR) <= found <= goal
-        return 0.0 if near else math.log(min(max(found, 1 / _LARGE), _LARGE) / goal)
+        reached = looked_at(at, math.exp(at))
+        near = goal * (1.0 - _NEAR) <= reached <= goal
+        return 0.0 if near else math.log(min(max(reached, 1 / _LARGE), _LARGE) / goal)
 
     below, above = None, low
     while looked_at(math.log(above), above) <= goal and above < high:
-        found = known[math.log(above)][1]
-        below, above = above, min(high, above * max(2.0, 1.1 * goal / found if found else math.inf))
+        lost = known[math.log(above)][1]
+        below, above = above, min(high, above * max(2.0, 1.1 * goal / lost if lost else math.inf))
     if known[math.log(above)][1] > goal:
         if below is None:
             raise ArithmeticError("the loss at the least rate is above epsilon")
         brentq(over, math.log(below), math.log(above), xtol=1e-11, rtol=1e-13, maxiter=200)
-    return max(rate for rate, found in known.values() if found <= goal)
+    return max(rate for rate, reached in known.values() if reached <= goal)
 
 
 def rounded_down(value: Fraction) -> float:
@@ -279,11 +279,11 @@ def _markov(case: Case) -> Fraction:
 
 def _dpm(case: Case) -> Fraction:
     def loss(rate: float) -> float:
-        found = laplace_losses(case.model, case.query, rate)
-        if found is None:
+        losses = laplace_losses(case.model, case.query, rate)
+        if losses is None:
             raise InvalidInput("mechanism", "dpm", "fewer tuples, or a stationary chain: all pairs are looked at")
         # The coefficients are floats: a few units in the last place for every pair.
-        return float(found.max()) * (1 + 1e-12)
+        return float(losses.max()) * (1 + 1e-12)
 
     return _fixed_point(case, loss)
 
@@ -354,9 +354,9 @@ class Comparison:
         """The table as a DataFrame, numbers as floats; a mechanism that does not apply has a row with the reason."""
         import pandas as pd
 
-        told = [_told(row) for row in self.rows]
+        rows = [_told(row) for row in self.rows]
         missing = [(name, None, None, None, None, False, f"not applicable: {why}") for name, why in self.not_applicable]
-        frame = pd.DataFrame([*told, *missing], columns=list(COLUMNS))
+        frame = pd.DataFrame([*rows, *missing], columns=list(COLUMNS))
         numbers = ["scale", "per_record", "true_epsilon", "bound"]
         frame[numbers] = frame[numbers].astype("float64")
         return frame

@@ -77,14 +77,14 @@ def equal_rows(rows: FloatArray) -> bool:
     return bool((rows == rows[0]).all())
 
 
-def stochastic(given: Any, field_name: str) -> FloatArray:
+def stochastic(kernel: Any, field_name: str) -> FloatArray:
     """A dense matrix of laws (k, m), rows summing to 1 within 1e-9 and divided by their sum once."""
-    if hasattr(given, "toarray"):
-        given = given.toarray()
+    if hasattr(kernel, "toarray"):
+        kernel = kernel.toarray()
     try:
-        matrix = np.array(given, dtype=np.float64)
+        matrix = np.array(kernel, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(field_name, type(given).__name__, "a matrix of probabilities") from None
+        raise InvalidInput(field_name, type(kernel).__name__, "a matrix of probabilities") from None
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InvalidInput(field_name, f"shape {matrix.shape}", "a matrix of probabilities, one row per value")
     wrong = ~np.isfinite(matrix) | (matrix < 0) | (matrix > 1 + _TOLERANCE)
@@ -150,15 +150,15 @@ class Reversals:
 
 def _telling_nothing(matrix: FloatArray, possible: BoolArray) -> BoolArray:
     """True where a tuple (T − 1,) has a next one with the same distribution after every possible value."""
-    found = np.zeros(len(possible), dtype=np.bool_)
+    same = np.zeros(len(possible), dtype=np.bool_)
     changes = np.r_[0, 1 + np.flatnonzero((possible[1:] != possible[:-1]).any(axis=1)), len(possible)]
     of: dict[bytes, bool] = {}
     for first, end in pairwise(changes):
         key = possible[first].tobytes()
         if key not in of:
             of[key] = equal_rows(matrix[possible[first]])
-        found[first:end] = of[key]
-    return found
+        same[first:end] = of[key]
+    return same
 
 
 def laws_by_lag(matrix: FloatArray, possible: BoolArray, start: FloatArray) -> Iterator[FloatArray]:
@@ -367,14 +367,14 @@ class Chain:
 
     def _settled_after(self, since: int, steps: int) -> int:
         """The number of tuples after ``since`` for which the marginals of a reversed kernel stay as they are."""
-        found, at_once = 0, 1
-        while since + found + 1 < steps:
-            end = min(since + found + 1 + at_once, steps)
-            moved = self._moved(since, since + found + 1, end)
+        settled, at_once = 0, 1
+        while since + settled + 1 < steps:
+            end = min(since + settled + 1 + at_once, steps)
+            moved = self._moved(since, since + settled + 1, end)
             if moved.any():
-                return found + int(np.argmax(moved))
-            found, at_once = found + len(moved), 2 * at_once
-        return found
+                return settled + int(np.argmax(moved))
+            settled, at_once = settled + len(moved), 2 * at_once
+        return settled
 
     def _moved(self, since: int, first: int, end: int) -> BoolArray:
         """True where a marginal from ``first`` to before ``end``, or the next, is not that of ``since`` any more."""
@@ -392,24 +392,24 @@ class Chain:
     def _first(self, transition: Any, start: Any) -> tuple[FloatArray, BoolArray, bool]:
         """The law of D_1, the mask of its possible values, and True if all tuples have that law."""
         if start is None and isinstance(transition, MarkovModel):
-            own = transition.initial
+            initial = transition.initial
             if transition.start == "before":
-                return own @ self._matrices[0], np.asarray((self._matrices[0][own > 0] > 0).any(axis=0)), False
-            return own, own > 0, False
+                return initial @ self._matrices[0], np.asarray((self._matrices[0][initial > 0] > 0).any(axis=0)), False
+            return initial, initial > 0, False
         if start is None or (isinstance(start, str) and start == "stationary"):
             if not self.homogeneous:
                 raise InvalidInput("start", start, "the law of the first tuple: there are several matrices")
             return stationary_law(self._matrices[0]), closed_class(self._matrices[0]), True
         if isinstance(start, str):
             raise InvalidInput("start", start, '"stationary", or a probability for each value')
-        given = law(start, self.n_values, "start")
-        return given, given > 0, False
+        start_law = law(start, self.n_values, "start")
+        return start_law, start_law > 0, False
 
     def _walk(self, first: FloatArray, possible: BoolArray) -> tuple[FloatArray, BoolArray]:
         steps = 1 if self.stationary else self.n
         if steps * self.n_values > LARGEST:
-            came = f"{steps} tuples of {self.n_values} values"
-            raise InvalidInput("length", came, f"a stationary start, or at most {LARGEST} probabilities in all")
+            got = f"{steps} tuples of {self.n_values} values"
+            raise InvalidInput("length", got, f"a stationary start, or at most {LARGEST} probabilities in all")
         marginals = np.empty((steps, self.n_values))
         supports = np.empty((steps, self.n_values), dtype=np.bool_)
         marginals[0], supports[0] = first, possible
@@ -427,11 +427,11 @@ def stationary_law(matrix: FloatArray) -> FloatArray:
     same.
     """
     states = np.flatnonzero(closed_class(matrix))
-    found = np.zeros(len(matrix))
-    found[states] = _eliminated(matrix[np.ix_(states, states)].copy())
-    if not np.isfinite(found).all():
+    stationary = np.zeros(len(matrix))
+    stationary[states] = _eliminated(matrix[np.ix_(states, states)].copy())
+    if not np.isfinite(stationary).all():
         raise InvalidInput("start", "stationary", "a law that floats can hold: say the law of the first tuple")
-    return found
+    return stationary
 
 
 def closed_class(matrix: FloatArray) -> BoolArray:

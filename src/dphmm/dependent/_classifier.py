@@ -73,12 +73,12 @@ def classifier(
         "regularization": regularization, "norm": norm, "intercept": intercept, "mechanism": mechanism,
         "accept_unproved": accept_unproved,
     }  # fmt: skip
-    found = linear.published_weights(
+    published = linear.published_weights(
         X, y, epsilon=epsilon, users=users, max_rows_per_user=max_rows_per_user, bits=bits, **options
     )
-    names = [f"x{axis}" for axis in range(len(found.weights) - intercept)] + ["intercept"] * intercept
-    frame = pd.DataFrame({"feature": names, "weight": found.weights})
-    return Classifier(frame, found.event, linear.PrivateClassifier.of(found, epsilon, options))
+    names = [f"x{axis}" for axis in range(len(published.weights) - intercept)] + ["intercept"] * intercept
+    frame = pd.DataFrame({"feature": names, "weight": published.weights})
+    return Classifier(frame, published.event, linear.PrivateClassifier.of(published, epsilon, options))
 
 
 def _linear(kind: str) -> Any:
@@ -134,21 +134,21 @@ class LinearClassifier(Question):
         self.dependence = self.depends(dependence, ("friends", "group", "independent"))
         self.check_neighbours("the number of rows of DATA is public, so none of them is there or not")
         self.dependence.refuse_data(self.data)
-        called, given = self.called, self.given
-        if given["kind"] not in ("svm", "logistic"):
-            raise InvalidInput(called("kind"), given["kind"], "svm or logistic")
-        self._columns = feature_columns(given["columns"], called("columns"))
-        limits = box(needed(given["box"], called("box"), BOX), self._columns, called("box"))
+        called, options = self.called, self.given
+        if options["kind"] not in ("svm", "logistic"):
+            raise InvalidInput(called("kind"), options["kind"], "svm or logistic")
+        self._columns = feature_columns(options["columns"], called("columns"))
+        limits = box(needed(options["box"], called("box"), BOX), self._columns, called("box"))
         self._low, self._high = (np.array(side) for side in limits)
-        self._label = needed(given["label"], called("label"), "the column of classes")
-        classes = needed(given["classes"], called("classes"), "the two public classes: no,yes")
+        self._label = needed(options["label"], called("label"), "the column of classes")
+        classes = needed(options["classes"], called("classes"), "the two public classes: no,yes")
         self._classes = names(classes, called("classes"), "two classes: no,yes")
         if len(self._classes) != 2:
             raise InvalidInput(called("classes"), classes, "two classes: no,yes")
         if self._label in self._columns:
             expected = f"a column that is not among the {called('columns')}"
             raise InvalidInput(called("label"), self._label, expected)
-        self._strength = finite(given["regularization"], called("regularization"))
+        self._strength = finite(options["regularization"], called("regularization"))
 
     def find(self, bits: Bits | None) -> Found:
         """Weights for the features as they are in the table."""

@@ -59,10 +59,10 @@ class Sum:
 
     def of(self, i: int) -> IntArray:
         """f of tuple i (k,), as integers."""
-        found = np.asarray(self.values if self.shared else self.values[i])
-        if found.ndim != 1 or not np.issubdtype(found.dtype, np.integer) or len(found) == 0:
-            raise InvalidInput("values", f"shape {found.shape}, {found.dtype}", "an integer for each value of a tuple")
-        whole: IntArray = found.astype(np.int64)
+        f = np.asarray(self.values if self.shared else self.values[i])
+        if f.ndim != 1 or not np.issubdtype(f.dtype, np.integer) or len(f) == 0:
+            raise InvalidInput("values", f"shape {f.shape}, {f.dtype}", "an integer for each value of a tuple")
+        whole: IntArray = f.astype(np.int64)
         return whole
 
     def sensitivities(self, n: int) -> list[Fraction]:
@@ -91,13 +91,13 @@ class AnyQuery:
 
     def sensitivities(self, n: int) -> list[Fraction]:
         """The largest change (L1) of the answer by each tuple alone."""
-        given: Any = [self.sensitivity] * n if self.shared else self.sensitivity
-        if len(given) != n:
-            raise InvalidInput("sensitivity", f"{len(given)} numbers", f"one, or one for each of {n} tuples")
-        found = [exact_number(value, "sensitivity") for value in given]
-        if min(found) < 0:
-            raise InvalidInput("sensitivity", min(found), "0 or more")
-        return found
+        changes: Any = [self.sensitivity] * n if self.shared else self.sensitivity
+        if len(changes) != n:
+            raise InvalidInput("sensitivity", f"{len(changes)} numbers", f"one, or one for each of {n} tuples")
+        sensitivities = [exact_number(value, "sensitivity") for value in changes]
+        if min(sensitivities) < 0:
+            raise InvalidInput("sensitivity", min(sensitivities), "0 or more")
+        return sensitivities
 
 
 Query: TypeAlias = Sum | AnyQuery
@@ -107,10 +107,10 @@ def checked_sensitivities(query: Query, n: int) -> FloatArray:
     """The sensitivities as floats, one positive at least."""
     if not isinstance(query, (Sum, AnyQuery)):
         raise InvalidInput("query", type(query).__name__, "a Sum or an AnyQuery")
-    found = np.array([float(value) for value in query.sensitivities(n)])
-    if found.max() <= 0:
+    sensitivities = np.array([float(value) for value in query.sensitivities(n)])
+    if sensitivities.max() <= 0:
         raise InvalidInput("query", "an answer that no tuple changes", "one that some tuple changes")
-    return found
+    return sensitivities
 
 
 Forest: TypeAlias = Chain | Tree
@@ -355,8 +355,8 @@ def laplace_losses(model: Model, query: Query, rate: float) -> FloatArray | None
     if isinstance(query, Sum):
         return sums_over_pairs(model, _of_a_sum(query, sensitivities, rate), query.shared)
     if isinstance(model, Chain) and model.stationary and query.shared:
-        own = float(sensitivities[0]) * rate
-        return _over_lags(own, [_until_negligible(curves(own), model, own) for curves in model.lags])
+        single = float(sensitivities[0]) * rate
+        return _over_lags(single, [_until_negligible(curves(single), model, single) for curves in model.lags])
     return sums_over_pairs(model, _of_any_query(model, sensitivities, rate), query.shared)
 
 
@@ -389,8 +389,8 @@ def loss_of_values(means: FloatArray, most: float) -> float:
     """The largest log-ratio in a column of E[e^{−|f−s|/σ}], s each value of f; never above ``most`` = Δ/σ."""
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.log(means.max(axis=0)) - np.log(means.min(axis=0))
-    found = float(np.max(np.where(np.isnan(spread), most, spread)))
-    return min(most, found)
+    largest = float(np.max(np.where(np.isnan(spread), most, spread)))
+    return min(most, largest)
 
 
 def laplace_kernel(values: Any, rate: float) -> FloatArray:
@@ -416,12 +416,12 @@ def _of_any_query(model: Model, sensitivities: FloatArray, rate: float) -> Measu
 
 def _by_lag(chain: Chain, measure: Measure) -> FloatArray:
     """A stationary chain: one number for each lag and direction."""
-    own = measure.own(0)
+    single = measure.own(0)
     numbers = []
     for matrix in chain.moves:
-        found = (measure.of(rows, 0, 0) for rows in laws_by_lag(matrix, chain.possible(0), measure.start(0)))
-        numbers.append(_until_negligible(found, chain, own))
-    return _over_lags(own, numbers)
+        by_lag = (measure.of(rows, 0, 0) for rows in laws_by_lag(matrix, chain.possible(0), measure.start(0)))
+        numbers.append(_until_negligible(by_lag, chain, single))
+    return _over_lags(single, numbers)
 
 
 def _over_lags(own: float, both: list[FloatArray]) -> FloatArray:
@@ -494,29 +494,29 @@ def coefficients(model: Model, query: Query, sigma: float) -> Any:
         return _between_friends(model, query, scale)
     if n * n > MOST_PAIRS:
         raise InvalidInput("model", f"{n} tuples", "at most 1,000: all pairs are looked at")
-    found = np.eye(n)
+    rho = np.eye(n)
     for j in range(n):
         for i, rows in seen_from(model, j, np.eye(size_of(model, j))):
-            found[i, j] = _of_query(rows, query, j, n, scale)
-    return found
+            rho[i, j] = _of_query(rows, query, j, n, scale)
+    return rho
 
 
 def sensitivity(rho: Any, delta: Any = 1.0) -> float:
     """The dependent sensitivity max_i Σ_j ρ_ij Δ_j of coefficients (n, n), dense or sparse, and Δ (one, or (n,))."""
-    given = Coefficients(rho)
-    single = np.broadcast_to(np.asarray(delta, dtype=np.float64), (given.n,))
+    model = Coefficients(rho)
+    single = np.broadcast_to(np.asarray(delta, dtype=np.float64), (model.n,))
     if not (np.isfinite(single).all() and (single >= 0).all()):
         raise InvalidInput("delta", delta, "finite numbers, 0 or more")
-    return float((given.matrix @ single).max())
+    return float((model.matrix @ single).max())
 
 
 def _between_friends(model: Friendship, query: Query, scale: float) -> Any:
-    found = sparse.lil_array((model.n, model.n))
-    found.setdiag(1.0)
+    rho = sparse.lil_array((model.n, model.n))
+    rho.setdiag(1.0)
     for i, j in model.edges.tolist():
-        found[i, j] = _of_query(model.kernel_between_friends, query, j, model.n, scale)
-        found[j, i] = _of_query(model.kernel_between_friends, query, i, model.n, scale)
-    return found.tocsr()
+        rho[i, j] = _of_query(model.kernel_between_friends, query, j, model.n, scale)
+        rho[j, i] = _of_query(model.kernel_between_friends, query, i, model.n, scale)
+    return rho.tocsr()
 
 
 def _of_query(rows: FloatArray, query: Query, j: int, n: int, scale: float) -> float:

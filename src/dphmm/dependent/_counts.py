@@ -144,7 +144,7 @@ def count(
     if not np.issubdtype(wanted.dtype, np.integer) or wanted.size == 0 or wanted.min() < 0 or wanted.max() >= n_states:
         raise InvalidInput("states", states, f"state numbers from 0 to {n_states - 1}")
     chosen[wanted] = 1
-    found = total(
+    answered = total(
         table,
         dependence,
         epsilon,
@@ -156,7 +156,7 @@ def count(
         accept_unproved=accept_unproved,
         bits=bits,
     )
-    return Answered(found.table.rename(columns={"sum": "count"}), replace(found.event, query="count"))
+    return Answered(answered.table.rename(columns={"sum": "count"}), replace(answered.event, query="count"))
 
 
 def total(
@@ -216,16 +216,16 @@ def mean(
 
     dependence = grouped(dependence, max_rows_per_user)
     low, high, step = _box(bounds, pitch)
-    given = bounded(values, low, high, "values")
-    given[~owned(users, len(given), max_rows_per_user)] = float((low + high) / 2)
-    _check_number(dependence, len(given))
+    clipped = bounded(values, low, high, "values")
+    clipped[~owned(users, len(clipped), max_rows_per_user)] = float((low + high) / 2)
+    _check_number(dependence, len(clipped))
     budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
     source = default_bits(bits)
-    steps = in_steps(given, low, step, high)
+    steps = in_steps(clipped, low, step, high)
     widest = Fraction(int((high - low) / step))
     noisy, part = add_integer_noise(steps.sum(keepdims=True), widest, budget.per_record, "sum", source)
-    found = float(low + step * Fraction(int(noisy[0]), len(given)))
-    frame = pd.DataFrame({"mean": [min(max(found, float(low)), float(high))], "n": [len(given)]})
+    average = float(low + step * Fraction(int(noisy[0]), len(clipped)))
+    frame = pd.DataFrame({"mean": [min(max(average, float(low)), float(high))], "n": [len(clipped)]})
     return Answered(frame, budget.event("mean", "one row", (part,), source))
 
 
@@ -288,8 +288,8 @@ class Histogram(CountedQuestion):
         rows = self.data.read(roles.names)
         rejected = Rejected.of(rows)
         most, clock = self.dependence.most, self.clock
-        found = records_of(rows, roles, clock, self.space, most, rejected)
-        records = Records.of(found, len(self.cells), clock.times, most)
+        frame = records_of(rows, roles, clock, self.space, most, rejected)
+        records = Records.of(frame, len(self.cells), clock.times, most)
         return ExactCounts(_counts_of(records, self.spans), rejected)
 
     def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
@@ -377,36 +377,36 @@ class Histogram(CountedQuestion):
     @cached_property
     def _public(self) -> tuple[MarkovModel | None, StateSpace]:
         """The model that is named, if any, and the states that are counted."""
-        given, option = self.given["states"], self.called("states")
+        states, option = self.given["states"], self.called("states")
         if self._chained:
-            found = self.dependence.model
-            if given is not None:
+            public = self.dependence.model
+            if states is not None:
                 chain = self.called("dependence")
-                raise InvalidInput(option, given, f"none: with {chain} markov:MODEL they are those of MODEL")
-            return found
-        if given is None:
+                raise InvalidInput(option, states, f"none: with {chain} markov:MODEL they are those of MODEL")
+            return public
+        if states is None:
             raise InvalidInput(option, "nothing", "the public states: a,b,c or a table of names, or a model (.npz)")
-        if _is_model(given):
-            return model_with_states(given, option)
-        if isinstance(given, StateSpace):
-            return None, given
-        if is_table(given):
-            shown = Path(given).name
+        if _is_model(states):
+            return model_with_states(states, option)
+        if isinstance(states, StateSpace):
+            return None, states
+        if is_table(states):
+            shown = Path(states).name
             listed = public_names(
-                given, self.data, option, column="state", shown=shown, expected="different names of states"
+                states, self.data, option, column="state", shown=shown, expected="different names of states"
             )
             return None, StateSpace.categories(listed)
-        if isinstance(given, str) and Path(given).exists():
+        if isinstance(states, str) and Path(states).exists():
             expected = "names a,b,c, a table of them (.parquet, .csv, .csv.gz) or a model (.npz)"
-            raise InvalidInput(option, f"{given}, a file or a folder", expected)
-        return None, StateSpace.categories(names(given, option, "different names of states: a,b,c"))
+            raise InvalidInput(option, f"{states}, a file or a folder", expected)
+        return None, StateSpace.categories(names(states, option, "different names of states: a,b,c"))
 
     def _roles(self, space: StateSpace) -> Roles:
         """The columns of DATA by role. Raises InvalidInput where they cannot say the public states."""
-        given = {"user": None, "time": None, "order": None, "trip": None, "state": None, "lat": None, "lon": None}
+        unnamed = {"user": None, "time": None, "order": None, "trip": None, "state": None, "lat": None, "lon": None}
         named = {name.removesuffix("_column"): self.given[name] for name in _COLUMNS}
         try:
-            roles = column_roles(self.data.columns(), Layout(columns={**given, **named}))
+            roles = column_roles(self.data.columns(), Layout(columns={**unnamed, **named}))
         except InvalidInput as error:
             raise about(error, {name: self.called(name) for name in _COLUMNS}) from None
         if roles.state is None and not space.on_map:
@@ -425,8 +425,8 @@ def with_total(noisy: IntArray, whole_count: int) -> IntArray:
     values = noisy.astype(np.float64)
     order = np.sort(values)[::-1]
     over = (np.cumsum(order) - whole_count) / np.arange(1, len(order) + 1)
-    kept = int(np.flatnonzero(order > over)[-1]) if (order > over).any() else 0
-    fitted = np.maximum(values - over[kept], 0.0)
+    last = int(np.flatnonzero(order > over)[-1]) if (order > over).any() else 0
+    fitted = np.maximum(values - over[last], 0.0)
     rounded: IntArray = np.floor(fitted).astype(np.int64)
     missing = whole_count - int(rounded.sum())
     if missing > 0:
@@ -436,11 +436,11 @@ def with_total(noisy: IntArray, whole_count: int) -> IntArray:
 
 def bounded(values: Any, low: Fraction, high: Fraction, field: str) -> FloatArray:
     """Numbers, one per record, clipped to the box; NaN becomes its middle, and nothing tells where."""
-    found = plain_numbers(values, field)
-    if found.ndim != 1 or len(found) == 0:
-        raise InvalidInput(field, f"shape {found.shape}", "one number per record")
-    found = np.where(np.isnan(found), float((low + high) / 2), found)
-    clipped: FloatArray = np.clip(found, float(low), float(high))
+    floats = plain_numbers(values, field)
+    if floats.ndim != 1 or len(floats) == 0:
+        raise InvalidInput(field, f"shape {floats.shape}", "one number per record")
+    floats = np.where(np.isnan(floats), float((low + high) / 2), floats)
+    clipped: FloatArray = np.clip(floats, float(low), float(high))
     return clipped
 
 
@@ -448,8 +448,8 @@ def in_steps(values: FloatArray, low: Fraction, step: Fraction, high: Fraction) 
     """Values as whole steps from ``low``, 0 to (high − low)/step."""
     most = int((high - low) / step)
     steps = np.rint((values - float(low)) / float(step))
-    found: IntArray = np.clip(steps, 0, most).astype(np.int64)
-    return found
+    clipped: IntArray = np.clip(steps, 0, most).astype(np.int64)
+    return clipped
 
 
 def resolved(low: Fraction, high: Fraction, field: str) -> None:
@@ -463,8 +463,8 @@ def _integers_of_states(values: Any) -> IntArray:
     if f.ndim != 1 or not np.issubdtype(f.dtype, np.integer) or len(f) == 0:
         raise InvalidInput("values", f"shape {f.shape}, {f.dtype}", "integers (k,), one for each state, not all equal")
     if f.min() == f.max() or max(abs(int(f.min())), abs(int(f.max()))) > _MOST_VALUE:
-        came = f"from {int(f.min())} to {int(f.max())}"
-        raise InvalidInput("values", came, "integers within 2**48 of 0, not all equal")
+        got = f"from {int(f.min())} to {int(f.max())}"
+        raise InvalidInput("values", got, "integers within 2**48 of 0, not all equal")
     return f.astype(np.int64)
 
 

@@ -212,17 +212,17 @@ class Degree(CountedQuestion):
 
     def _who(self) -> int | list[str]:
         """The number of people, or their names: public, or edges would tell who is there."""
-        given, option = self.given["people"], self.called("people")
-        if given is None:
+        people, option = self.given["people"], self.called("people")
+        if people is None:
             raise InvalidInput(option, "nothing", "the public people: a number, or a table of names")
-        if isinstance(given, (int, np.integer, str)) and re.fullmatch(r"[1-9][0-9]{0,8}", str(given)):
-            return int(given)
-        if isinstance(given, (list, tuple)):
-            return names(given, option, "different people")
-        if not is_table(given):
+        if isinstance(people, (int, np.integer, str)) and re.fullmatch(r"[1-9][0-9]{0,8}", str(people)):
+            return int(people)
+        if isinstance(people, (list, tuple)):
+            return names(people, option, "different people")
+        if not is_table(people):
             expected = "a number from 1 to 999999999, or a table of names (.parquet, .csv, .csv.gz)"
-            raise InvalidInput(option, given, expected)
-        return public_names(given, self.data, option, shown=given, expected="different people")
+            raise InvalidInput(option, people, expected)
+        return public_names(people, self.data, option, shown=people, expected="different people")
 
 
 def histogram_of_degrees(pairs: IntArray, n: int, cap: int, level: str) -> IntArray:
@@ -232,21 +232,21 @@ def histogram_of_degrees(pairs: IntArray, n: int, cap: int, level: str) -> IntAr
         degrees = np.zeros(n, dtype=np.int64)
         first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         _kernels.policy.capped_degrees(first, second, _fixed_order(first, second), cap, degrees)
-    found: IntArray = np.bincount(np.minimum(degrees, cap), minlength=cap + 1)
-    return found
+    histogram: IntArray = np.bincount(np.minimum(degrees, cap), minlength=cap + 1)
+    return histogram
 
 
 def simple_edges(edges: Any, n: int) -> IntArray:
     """Pairs (m, 2) of different people, each once, smaller number first; other rows are passed over."""
-    given = np.asarray(edges)
-    if given.size == 0:
+    pairs = np.asarray(edges)
+    if pairs.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
-    if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iufO":
-        raise InvalidInput("edges", f"shape {given.shape}, {given.dtype}", "pairs of people (m, 2)")
-    ends, numbers = whole_numbers(given, "edges")
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iufO":
+        raise InvalidInput("edges", f"shape {pairs.shape}, {pairs.dtype}", "pairs of people (m, 2)")
+    ends, numbers = whole_numbers(pairs, "edges")
     joined = (numbers & (ends >= 0) & (ends < n)).all(axis=1) & (ends[:, 0] != ends[:, 1])
-    one, other = np.ascontiguousarray(ends[joined, 0]), np.ascontiguousarray(ends[joined, 1])
-    keys = np.minimum(one, other) * n + np.maximum(one, other)
+    a, b = np.ascontiguousarray(ends[joined, 0]), np.ascontiguousarray(ends[joined, 1])
+    keys = np.minimum(a, b) * n + np.maximum(a, b)
     keys.sort()
     keys = keys[np.r_[True, keys[1:] != keys[:-1]][: len(keys)]]
     first = keys // n
@@ -262,11 +262,11 @@ def _fixed_order(first: IntArray, second: IntArray) -> IntArray:
 def mixed(first: IntArray, second: IntArray) -> NDArray[np.uint64]:
     """A number of each pair that looks random and depends on nothing but the two numbers of it (splitmix64)."""
     with np.errstate(over="ignore"):
-        found: NDArray[np.uint64] = first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + second.astype(np.uint64)
-        found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        found ^= found >> np.uint64(31)
-    return found
+        word: NDArray[np.uint64] = first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + second.astype(np.uint64)
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        word ^= word >> np.uint64(31)
+    return word
 
 
 #: Who there is: people numbered from 0, or their names.

@@ -158,12 +158,12 @@ class Dependence:
 
     def stated(self, event: DependentEvent) -> Stated:
         """Its facts beside the answer. Of a file only a model is told by its hash."""
-        told = dict(self._told)
+        facts = dict(self._told)
         if self.kind == "independent":
-            told = {"between": "nobody" if self.given == "independent" else "nobody, assumed", "most": None}
-        given = f"{self.kind}:{Path(self.path).name}" if self.path else self.given
+            facts = {"between": "nobody" if self.given == "independent" else "nobody, assumed", "most": None}
+        written = f"{self.kind}:{Path(self.path).name}" if self.path else self.given
         model = file_digest(self.path) if self.kind == "markov" and self.path is not None else UNSET
-        return Stated(given=given, model=event.dependence, model_sha256=model, **told)
+        return Stated(given=written, model=event.dependence, model_sha256=model, **facts)
 
     @property
     def _field(self) -> str:
@@ -188,8 +188,8 @@ def model_with_states(given: Any, option: str) -> tuple[MarkovModel, StateSpace]
 
 def about(error: InvalidInput, fields: Mapping[str, str]) -> InvalidInput:
     """The same error in the words of the caller: ``fields`` are the names of fields there."""
-    came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
-    return InvalidInput(fields.get(error.field, error.field), came, expected)
+    got, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
+    return InvalidInput(fields.get(error.field, error.field), got, expected)
 
 
 def _as_text(given: Any, option: str) -> str:
@@ -252,10 +252,10 @@ def largest_circle(path: str, field: str, called: Called, spelling: str) -> int:
         raise InvalidInput(
             field, f"{Path(path).name}, without a friendship", f"edges, or {called('dependence')} independent"
         )
-    for wrong, came in (((pairs < 0).any(axis=0), "nobody"), (pairs[0] == pairs[1], "a loop")):
+    for wrong, got in (((pairs < 0).any(axis=0), "nobody"), (pairs[0] == pairs[1], "a loop")):
         if wrong.any():
             where = place(path, int(np.argmax(wrong)))
-            raise InvalidInput(f"{field}, {where}", came, "pairs of different people")
+            raise InvalidInput(f"{field}, {where}", got, "pairs of different people")
     count = len(people.labels)
     graph = coo_array((np.ones(pairs.shape[1]), (pairs[0], pairs[1])), shape=(count, count))
     _, circle = connected_components(graph, directed=False)
@@ -306,11 +306,11 @@ class Budget:
             return replace(_without_a_model(dependence, promised, mechanism), neighbours=neighbours)
         if neighbours != "replace":
             raise InvalidInput("neighbours", neighbours, f"replace: {OF_A_MODEL}")
-        found = calibrate(dependence, AnyQuery(1), promised, mechanism, exact=False)
-        if not (found.proved or accept_unproved):
-            found.claim()
-        claimed = promised if found.proved else None
-        return cls(found.rate, claimed, found.mechanism, found.model, found.why)
+        calibration = calibrate(dependence, AnyQuery(1), promised, mechanism, exact=False)
+        if not (calibration.proved or accept_unproved):
+            calibration.claim()
+        claimed = promised if calibration.proved else None
+        return cls(calibration.rate, claimed, calibration.mechanism, calibration.model, calibration.why)
 
     def change(self, replaced: int) -> Fraction:
         """The change of counts or sums (L1) by one record, if replacing it moves them by up to ``replaced``.
@@ -367,10 +367,10 @@ def together(model: Any, events: Iterable[DependentEvent]) -> Guarantee:
     """
     if not isinstance(model, (Chain, Tree)):
         raise InvalidInput("model", type(model).__name__, "a chain or a tree")
-    given = [events] if isinstance(events, DependentEvent) else list(events)
+    queries = [events] if isinstance(events, DependentEvent) else list(events)
     # A tuple of the model is replaced.
     total = per_record_total(
-        [event.for_replacement() if isinstance(event, DependentEvent) else event for event in given]
+        [event.for_replacement() if isinstance(event, DependentEvent) else event for event in queries]
     ).value
     single = np.full(model.n_tuples, float(total) * (1 + 2.0**-51))
     return Guarantee(

@@ -165,8 +165,8 @@ class Flows(Histogram):
         roles = self.roles()
         rows = self.data.read(roles.names)
         rejected = Rejected.of(rows)
-        found = records_of(rows, roles, self.clock, self.space, None, rejected)
-        records = Records.of(found, n, self.clock.times)
+        frame = records_of(rows, roles, self.clock, self.space, None, rejected)
+        records = Records.of(frame, n, self.clock.times)
         return ExactCounts(_counts(records, self.most, self.given["moves"], self.given["ends"]), rejected)
 
     def _orders(self, roles: Roles) -> bool:

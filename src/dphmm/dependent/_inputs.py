@@ -109,10 +109,10 @@ def finite(value: Any, option: str) -> float:
 
 def names(value: Any, option: str, expected: str) -> list[str]:
     """A list without repetitions, or as text: a,b,c."""
-    found = [name.strip() for name in value.split(",")] if isinstance(value, str) else list(sequence(value))
-    if not found or not all(isinstance(name, str) and name for name in found) or len(set(found)) < len(found):
+    parts = [name.strip() for name in value.split(",")] if isinstance(value, str) else list(sequence(value))
+    if not parts or not all(isinstance(name, str) and name for name in parts) or len(set(parts)) < len(parts):
         raise InvalidInput(option, value, expected)
-    return found
+    return parts
 
 
 def box(value: Any, columns: Sequence[str], option: str) -> tuple[list[float], list[float]]:
@@ -171,13 +171,13 @@ def people(users: Any) -> IntArray:
     """Numbers (n,) of people from names or numbers, -1 where a row is nobody's; names of one key are one person."""
     import pandas as pd
 
-    given = np.asarray(users)
-    if given.ndim != 1:
-        raise InvalidInput("users", f"shape {given.shape}", "one name or number for each row")
-    names, number = np.unique(given.astype(str), return_inverse=True)
-    found = Numbering(person_key)
-    codes = np.array([found.number(name) for name in names.tolist()], dtype=np.int64)[number]
-    codes[np.asarray(pd.isna(given))] = -1
+    labels = np.asarray(users)
+    if labels.ndim != 1:
+        raise InvalidInput("users", f"shape {labels.shape}", "one name or number for each row")
+    names, number = np.unique(labels.astype(str), return_inverse=True)
+    numbering = Numbering(person_key)
+    codes = np.array([numbering.number(name) for name in names.tolist()], dtype=np.int64)[number]
+    codes[np.asarray(pd.isna(labels))] = -1
     return codes
 
 
@@ -187,33 +187,33 @@ def first_of_each(codes: IntArray, most: int, order: IntArray | None = None) -> 
     ``codes`` (n,): the person of each row. A row with a negative number is nobody's, and does not count.
     """
     by_person = np.lexsort((np.arange(len(codes)),) + (() if order is None else (order,)) + (codes,))
-    own = codes[by_person]
-    starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]][: len(own)])
-    rank = np.arange(len(own)) - np.repeat(starts, np.diff(np.r_[starts, len(own)]))
-    kept = np.zeros(len(codes), dtype=np.bool_)
-    kept[by_person] = (rank < most) & (own >= 0)
-    return kept
+    ordered = codes[by_person]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)])
+    rank = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.r_[starts, len(ordered)]))
+    first = np.zeros(len(codes), dtype=np.bool_)
+    first[by_person] = (rank < most) & (ordered >= 0)
+    return first
 
 
 def last_of_each(codes: IntArray, place: IntArray) -> BoolArray:
     """True where a row (n,) is the last, as they stand, of its person at its ``place`` (n,)."""
     order = np.lexsort((np.arange(len(codes)), place, codes))
-    own, at = codes[order], place[order]
-    last = np.r_[(own[1:] != own[:-1]) | (at[1:] != at[:-1]), True][: len(own)]
-    kept = np.zeros(len(codes), dtype=np.bool_)
-    kept[order] = last
-    return kept
+    ordered, at = codes[order], place[order]
+    last = np.r_[(ordered[1:] != ordered[:-1]) | (at[1:] != at[:-1]), True][: len(ordered)]
+    marked = np.zeros(len(codes), dtype=np.bool_)
+    marked[order] = last
+    return marked
 
 
 def plain_numbers(values: Any, field: str) -> FloatArray:
     """Values as floats, NaN for each that is no number; InvalidInput for a type that holds none."""
-    given = np.asarray(values)
-    if given.dtype.kind in "biuf":
-        return given.astype(np.float64)
-    if given.dtype.kind not in "OUS":
-        raise InvalidInput(field, f"dtype {given.dtype}", "numbers")
-    found = np.array([_number(value) for value in given.ravel().tolist()], dtype=np.float64)
-    return found.reshape(given.shape)
+    cells = np.asarray(values)
+    if cells.dtype.kind in "biuf":
+        return cells.astype(np.float64)
+    if cells.dtype.kind not in "OUS":
+        raise InvalidInput(field, f"dtype {cells.dtype}", "numbers")
+    floats = np.array([_number(value) for value in cells.ravel().tolist()], dtype=np.float64)
+    return floats.reshape(cells.shape)
 
 
 def whole_numbers(values: Any, field: str) -> tuple[IntArray, BoolArray]:
@@ -221,14 +221,14 @@ def whole_numbers(values: Any, field: str) -> tuple[IntArray, BoolArray]:
 
     Of floats only those within 2**53: from there on a float stands for several whole numbers.
     """
-    given = np.asarray(values)
-    if given.dtype.kind in "OUS":
-        found = [_whole(value) for value in given.ravel().tolist()]
-        given = np.array([2**54 if number is None else number for number in found], np.int64).reshape(given.shape)
-    if given.dtype.kind in "iu":
-        good = (given >= -(2**53)) & (given <= 2**53)
-        return np.where(good, given, 0).astype(np.int64), good
-    floats = plain_numbers(given, field)
+    cells = np.asarray(values)
+    if cells.dtype.kind in "OUS":
+        parsed = [_whole(value) for value in cells.ravel().tolist()]
+        cells = np.array([2**54 if number is None else number for number in parsed], np.int64).reshape(cells.shape)
+    if cells.dtype.kind in "iu":
+        good = (cells >= -(2**53)) & (cells <= 2**53)
+        return np.where(good, cells, 0).astype(np.int64), good
+    floats = plain_numbers(cells, field)
     with np.errstate(invalid="ignore"):
         good = (np.abs(floats) < 2**53) & (floats == np.rint(floats))
     return np.where(good, floats, 0).astype(np.int64), good
@@ -282,9 +282,9 @@ class Rejected:
     @classmethod
     def of(cls, rows: PrivateRows) -> Rejected:
         """Begun with the rows of another number of fields than the header."""
-        found = cls(rows.word, text=rows.text)
-        found.add(rows.odd, "ragged_row")
-        return found
+        rejected = cls(rows.word, text=rows.text)
+        rejected.add(rows.odd, "ragged_row")
+        return rejected
 
 
 def data_rows(data: PrivateTable, columns: Sequence[tuple[str, str]]) -> PrivateRows:
@@ -298,9 +298,9 @@ def data_rows(data: PrivateTable, columns: Sequence[tuple[str, str]]) -> Private
 
 def data_numbers(rows: PrivateRows, columns: Sequence[str], rejected: Rejected) -> FloatArray:
     """The columns (n, d), NaN for a cell that is no number, infinite ones as they are."""
-    found = np.stack([decimals(rows.table.column(name), name)[0] for name in columns], axis=1)
-    rejected.add(rows.places[np.isnan(found).any(axis=1)], "invalid_number")
-    return found
+    floats = np.stack([decimals(rows.table.column(name), name)[0] for name in columns], axis=1)
+    rejected.add(rows.places[np.isnan(floats).any(axis=1)], "invalid_number")
+    return floats
 
 
 def data_labels(rows: PrivateRows, column: str) -> NDArray[Any]:
@@ -329,12 +329,12 @@ def is_table(text: Any) -> bool:
 def numbers(path: str, columns: Sequence[str], option: str) -> FloatArray:
     """The columns (n, d) of a public table as finite numbers."""
     table = _read(path, columns, option)
-    found = []
+    floats = []
     for name in columns:
         values, bad = decimals(table.column(name), name)
         _refuse(path, name, bad, "a finite number in every row")
-        found.append(values)
-    return np.stack(found, axis=1)
+        floats.append(values)
+    return np.stack(floats, axis=1)
 
 
 def public_names(

@@ -100,19 +100,19 @@ def kmeans(
     import pandas as pd
 
     dependence = grouped(dependence, max_rows_per_user)
-    given = _points(points)
-    given = given[owned(users, len(given), max_rows_per_user)]
-    limits = _checked_box(box, given.shape[1])
+    rows = _points(points)
+    rows = rows[owned(users, len(rows), max_rows_per_user)]
+    limits = _checked_box(box, rows.shape[1])
     centres = _centres(start, limits)
     rounds = whole(iterations, "iterations", 1)
-    if not isinstance(dependence, (str, tuple)) and dependence.n_tuples != len(given):
-        raise InvalidInput("dependence", repr(dependence), f"one of the {len(given)} records")
+    if not isinstance(dependence, (str, tuple)) and dependence.n_tuples != len(rows):
+        raise InvalidInput("dependence", repr(dependence), f"one of the {len(rows)} records")
     budget = Budget.of(dependence, epsilon, mechanism, accept_unproved, neighbours)
     source = default_bits(bits)
-    steps = limits.in_steps(given)
+    steps = limits.in_steps(rows)
     each = budget.per_record / rounds
     # A replaced record leaves one cluster and enters another: 2 in counts, twice the half-widths in sums.
-    changes = budget.change(2), budget.change(2 * given.shape[1] * HALF)
+    changes = budget.change(2), budget.change(2 * rows.shape[1] * HALF)
     parts: list[NoisyCounts] = []
     counts = np.zeros(len(centres), dtype=np.int64)
     for _ in range(rounds):
@@ -148,16 +148,16 @@ class KMeans(Question):
         self.dependence = self.depends(dependence, ("friends", "group", "independent"))
         self.check_neighbours()
         self.dependence.refuse_data(self.data)
-        given, option = self.given["start"], self.called("start")
+        start, option = self.given["start"], self.called("start")
         self._columns = feature_columns(self.given["columns"], self.called("columns"))
         box_option = self.called("box")
         self._low, self._high = box_of(needed(self.given["box"], box_option, BOX), self._columns, box_option)
-        if isinstance(given, str):
-            refuse_private(given, self.data, option, self._columns)
-        given = needed(given, option, "public centroids: 0,0;1,1 or a table with the columns")
-        self._start = _start_of(given, self._columns, option)
+        if isinstance(start, str):
+            refuse_private(start, self.data, option, self._columns)
+        start = needed(start, option, "public centroids: 0,0;1,1 or a table with the columns")
+        self._start = _start_of(start, self._columns, option)
         if not all(a <= x <= b for row in self._start for a, x, b in zip(self._low, row, self._high, strict=True)):
-            raise InvalidInput(option, given, f"centroids within {box_option}")
+            raise InvalidInput(option, start, f"centroids within {box_option}")
         rounds, expected = self.given["iterations"], "a public number of rounds, 1 to 1000"
         self._rounds = counting(rounds, self.called("iterations"), expected, 1, 1000)
 
@@ -192,10 +192,10 @@ class KMeans(Question):
             "start": self._start,
             "iterations": self._rounds,
         }
-        told = [self._drowned(answered, lost)] if lost else []
+        warnings = [self._drowned(answered, lost)] if lost else []
         details = {"clusters_below_noise": lost}
         unit = self.dependence.unit(there_or_not=self.there_or_not)
-        return Found(answered, rejected, domain, unit, details=details, warnings=told)
+        return Found(answered, rejected, domain, unit, details=details, warnings=warnings)
 
     def per_person(self) -> PerPerson:
         """The bound for one person: as many records as the dependence counts."""
@@ -245,8 +245,8 @@ def _digits(noise: float) -> int:
 def _start_of(given: Any, columns: Sequence[str], option: str) -> list[list[float]]:
     """The public start: x,y;x,y or a table with these columns, or centroids (k, d)."""
     if isinstance(given, str) and Path(given).suffix.lower() in (".csv", ".parquet", ".gz"):
-        found: list[list[float]] = numbers(given, columns, option).tolist()
-        return found
+        centroids: list[list[float]] = numbers(given, columns, option).tolist()
+        return centroids
     rows = [row.split(",") for row in given.split(";")] if isinstance(given, str) else sequence(given)
     if not rows or any(len(sequence(row)) != len(columns) for row in rows):
         raise InvalidInput(option, given, f"a table of centroids, or {len(columns)} numbers for each: 0,0;1,1")
@@ -282,10 +282,10 @@ def _nearest(steps: IntArray, centres: FloatArray) -> IntArray:
 
 
 def _points(points: Any) -> FloatArray:
-    given = plain_numbers(points, "points")
-    if given.ndim != 2 or given.shape[1] == 0:
-        raise InvalidInput("points", f"shape {given.shape}", "numbers (n, d), one row per record")
-    return given
+    rows = plain_numbers(points, "points")
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise InvalidInput("points", f"shape {rows.shape}", "numbers (n, d), one row per record")
+    return rows
 
 
 def _checked_box(box: Any, d: int) -> _Box:
@@ -304,8 +304,8 @@ def _checked_box(box: Any, d: int) -> _Box:
 
 def _centres(start: Any, limits: _Box) -> FloatArray:
     """The starting centroids, in steps from the middle."""
-    given = np.asarray(start, dtype=np.float64)
-    if given.ndim != 2 or given.shape[1] != len(limits.low) or len(given) == 0 or not np.isfinite(given).all():
-        raise InvalidInput("start", f"shape {given.shape}", f"public centroids (k, {len(limits.low)})")
-    found: FloatArray = (np.clip(given, limits.low, limits.high) - limits.middle) / limits.step
-    return found
+    rows = np.asarray(start, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != len(limits.low) or len(rows) == 0 or not np.isfinite(rows).all():
+        raise InvalidInput("start", f"shape {rows.shape}", f"public centroids (k, {len(limits.low)})")
+    steps: FloatArray = (np.clip(rows, limits.low, limits.high) - limits.middle) / limits.step
+    return steps

@@ -160,8 +160,8 @@ class _Problem:
 
     def gradient(self, w: FloatArray) -> FloatArray:
         mean = self._signed.T @ self._slope(self._signed @ w) / len(self._signed)
-        found: FloatArray = mean + self._strength * w
-        return found
+        gradient: FloatArray = mean + self._strength * w
+        return gradient
 
     def slant(self, w: FloatArray) -> float:
         """The length of the gradient."""
@@ -212,13 +212,13 @@ def _started(estimator: Any, rows: FloatArray, signs: FloatArray) -> FloatArray:
         # It need not have converged: what is certified is checked afterwards.
         warnings.simplefilter("ignore")
         estimator.fit(rows, signs)
-    found: FloatArray = np.asarray(estimator.coef_[0], dtype=np.float64)
-    return found
+    weights: FloatArray = np.asarray(estimator.coef_[0], dtype=np.float64)
+    return weights
 
 
 def _logistic_slope(margins: FloatArray) -> FloatArray:
-    found: FloatArray = -expit(-margins)
-    return found
+    slope: FloatArray = -expit(-margins)
+    return slope
 
 
 def _logistic_bend(margins: FloatArray) -> FloatArray:
@@ -232,8 +232,8 @@ def _hinge_bend(margins: FloatArray) -> FloatArray:
 
 def _hinge_slope(margins: FloatArray) -> FloatArray:
     """The slope of the hinge with a quadratic corner from 1 − CORNER to 1 + CORNER."""
-    found: FloatArray = -np.clip((1.0 + CORNER - margins) / (2 * CORNER), 0.0, 1.0)
-    return found
+    slope: FloatArray = -np.clip((1.0 + CORNER - margins) / (2 * CORNER), 0.0, 1.0)
+    return slope
 
 
 def _estimator(kind: str, n: int, strength: float) -> Any:
@@ -248,10 +248,10 @@ def _checked(X: Any, y: Any, classes: Any, norm: float, intercept: bool) -> tupl
     labels = np.asarray(classes)
     if labels.shape != (2,) or labels[0] == labels[1]:
         raise InvalidInput("classes", classes, "the two public classes")
-    given = np.asarray(y)
-    if given.shape != (len(rows),):
-        raise InvalidInput("y", f"shape {given.shape}", f"({len(rows)},): one label per row")
-    weighs = np.isin(given, labels) & ~np.isnan(rows).any(axis=1)
+    targets = np.asarray(y)
+    if targets.shape != (len(rows),):
+        raise InvalidInput("y", f"shape {targets.shape}", f"({len(rows)},): one label per row")
+    weighs = np.isin(targets, labels) & ~np.isnan(rows).any(axis=1)
     if not _LENGTHS[0] <= norm <= _LENGTHS[1]:
         raise InvalidInput("norm", norm, "a length from 1e-100 to 1e100")
     rows = np.clip(np.where(weighs[:, None], rows, 0.0), -_HUGE, _HUGE)
@@ -260,7 +260,7 @@ def _checked(X: Any, y: Any, classes: Any, norm: float, intercept: bool) -> tupl
     rows = rows / lengths[:, None]
     if intercept:
         rows = np.hstack([rows, np.full((len(rows), 1), 1 - 1e-12)]) * math.sqrt(0.5)
-    return rows * weighs[:, None], np.where(given == labels[1], 1.0, -1.0), labels
+    return rows * weighs[:, None], np.where(targets == labels[1], 1.0, -1.0), labels
 
 
 #: For ``classes``: the labels that occur, which then are public like those that would have been named.
@@ -318,7 +318,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Publish weights for rows X (n, d) with labels y (n,)."""
         self._check_said()
         rows, labels = self._rows_and_labels(X, y)
-        found = published_weights(
+        weights = published_weights(
             rows,
             labels,
             dependence=self.dependence,
@@ -332,10 +332,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             accept_unproved=self.accept_unproved,
             bits=self.bits,
         )
-        self._take(found)
-        self.event_ = found.event
+        self._take(weights)
+        self.event_ = weights.event
         if self._observed:
-            self.event_ = replace(found.event, query=f"{found.event.query}, classes as they occur in the records")
+            self.event_ = replace(weights.event, query=f"{weights.event.query}, classes as they occur in the records")
         return self
 
     @classmethod
@@ -397,12 +397,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _public_classes(self, labels: Any) -> Any:
         if not self._observed:
             return self.classes
-        kind, found = type_of_target(labels), np.unique(labels)
+        kind, observed = type_of_target(labels), np.unique(labels)
         if kind != "binary":
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
-        if len(found) != 2:
+        if len(observed) != 2:
             raise InvalidInput("y", "labels of one class", "two classes, or classes that are named")
-        return found
+        return observed
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -75,13 +75,13 @@ class Tree:
 
     def trees(self) -> list[list[int]]:
         """The tuples of each tree: different trees are independent."""
-        found: dict[int, list[int]] = {}
+        trees: dict[int, list[int]] = {}
         root: dict[int, int] = {}
         for i in self._order:
             parent = self.parents[i]
             root[i] = i if parent < 0 else root[parent]
-            found.setdefault(root[i], []).append(i)
-        return list(found.values())
+            trees.setdefault(root[i], []).append(i)
+        return list(trees.values())
 
     def __repr__(self) -> str:
         return f"tree of {self.n} tuples"
@@ -98,8 +98,8 @@ class Tree:
     def _read_kernels(self, kernels: Any) -> list[FloatArray]:
         children = [i for i in range(self.n) if self.parents[i] >= 0]
         if not isinstance(kernels, Mapping):
-            one = stochastic(kernels, "kernels") if children else np.ones((1, 1))
-            return [one] * self.n
+            kernel = stochastic(kernels, "kernels") if children else np.ones((1, 1))
+            return [kernel] * self.n
         if set(kernels) != set(children):
             raise InvalidInput("kernels", sorted(kernels), f"one for each tuple with a parent: {children}")
         seen: dict[int, FloatArray] = {}
@@ -112,9 +112,9 @@ class Tree:
         for i in self._order:
             parent = self.parents[i]
             if parent < 0:
-                given = root[i] if isinstance(root, Mapping) and i in root else root
-                size = np.size(given) if isinstance(given, (list, tuple, np.ndarray)) else 0
-                self._marginals[i] = law(given, size, f"root[{i}]" if isinstance(root, Mapping) else "root")
+                start = root[i] if isinstance(root, Mapping) and i in root else root
+                size = np.size(start) if isinstance(start, (list, tuple, np.ndarray)) else 0
+                self._marginals[i] = law(start, size, f"root[{i}]" if isinstance(root, Mapping) else "root")
                 self._supports[i] = self._marginals[i] > 0
                 continue
             down = self._down[i]
@@ -160,14 +160,14 @@ def _upward(down: FloatArray, before: FloatArray, here: BoolArray, possible: Boo
 
 
 def _checked_parents(parents: Sequence[int]) -> list[int]:
-    given = np.asarray(parents)
-    if given.ndim != 1 or len(given) == 0 or not np.issubdtype(given.dtype, np.integer):
-        raise InvalidInput("parents", f"shape {given.shape}, {given.dtype}", "the number of each tuple's parent, or -1")
-    wrong = (given < -1) | (given >= len(given))
+    links = np.asarray(parents)
+    if links.ndim != 1 or len(links) == 0 or not np.issubdtype(links.dtype, np.integer):
+        raise InvalidInput("parents", f"shape {links.shape}, {links.dtype}", "the number of each tuple's parent, or -1")
+    wrong = (links < -1) | (links >= len(links))
     if wrong.any():
         i = int(np.argmax(wrong))
-        raise InvalidInput(f"parents[{i}]", int(given[i]), f"-1 or a tuple from 0 to {len(given) - 1}")
-    return [int(parent) for parent in given]
+        raise InvalidInput(f"parents[{i}]", int(links[i]), f"-1 or a tuple from 0 to {len(links) - 1}")
+    return [int(parent) for parent in links]
 
 
 def _from_the_roots(parents: list[int]) -> list[int]:
@@ -260,22 +260,22 @@ class Coefficients:
     def __init__(self, matrix: Any, *, parts_independent: bool = False) -> None:
         self.parts_independent = parts_independent
         try:
-            given = sparse.csr_array(matrix, dtype=np.float64)
+            rho = sparse.csr_array(matrix, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidInput("coefficients", type(matrix).__name__, "a square matrix, tuples × tuples") from None
-        given.sum_duplicates()
-        if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] == 0:
-            raise InvalidInput("coefficients", f"shape {given.shape}", "a square matrix, tuples × tuples")
-        wrong = ~((given.data >= 0) & (given.data <= 1))
+        rho.sum_duplicates()
+        if rho.ndim != 2 or rho.shape[0] != rho.shape[1] or rho.shape[0] == 0:
+            raise InvalidInput("coefficients", f"shape {rho.shape}", "a square matrix, tuples × tuples")
+        wrong = ~((rho.data >= 0) & (rho.data <= 1))
         if wrong.any():
             k = int(np.argmax(wrong))
-            row = int(np.searchsorted(given.indptr, k, side="right")) - 1
-            where = f"coefficients[{row}, {int(given.indices[k])}]"
-            raise InvalidInput(where, given.data[k].item(), "a coefficient from 0 to 1")
-        given = given - sparse.diags_array(given.diagonal()) + sparse.eye_array(given.shape[0])
-        self.matrix = sparse.csr_array(given)
+            row = int(np.searchsorted(rho.indptr, k, side="right")) - 1
+            where = f"coefficients[{row}, {int(rho.indices[k])}]"
+            raise InvalidInput(where, rho.data[k].item(), "a coefficient from 0 to 1")
+        rho = rho - sparse.diags_array(rho.diagonal()) + sparse.eye_array(rho.shape[0])
+        self.matrix = sparse.csr_array(rho)
         self.matrix.eliminate_zeros()
-        self.n: int = given.shape[0]
+        self.n: int = rho.shape[0]
 
     @property
     def n_tuples(self) -> int:
@@ -376,17 +376,17 @@ def distance_law(
         raise InvalidInput("b, c, unit", (near, decay, metres), "b > 0, c >= 0 and unit > 0")
     distances = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=2)) / metres
     weights = (distances + near) ** -decay
-    found: FloatArray = weights / weights.sum(axis=1, keepdims=True)
-    return found
+    laws: FloatArray = weights / weights.sum(axis=1, keepdims=True)
+    return laws
 
 
 def _places(places: Any) -> FloatArray:
-    found = np.asarray(places, dtype=np.float64)
-    if found.ndim == 1:
-        found = found[:, None]
-    if found.ndim != 2 or len(found) < 2 or not np.isfinite(found).all():
-        raise InvalidInput("places", f"shape {found.shape}", "finite coordinates (k, d) of at least 2 places")
-    return found
+    points = np.asarray(places, dtype=np.float64)
+    if points.ndim == 1:
+        points = points[:, None]
+    if points.ndim != 2 or len(points) < 2 or not np.isfinite(points).all():
+        raise InvalidInput("places", f"shape {points.shape}", "finite coordinates (k, d) of at least 2 places")
+    return points
 
 
 def _people(n: int) -> int:
@@ -396,16 +396,16 @@ def _people(n: int) -> int:
 
 
 def _edges(edges: Any, n: int) -> IntArray:
-    given = np.asarray(edges)
-    if given.size == 0:
+    pairs = np.asarray(edges)
+    if pairs.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
-    if given.ndim != 2 or given.shape[1] != 2 or not np.issubdtype(given.dtype, np.integer):
-        raise InvalidInput("edges", f"shape {given.shape}, {given.dtype}", "pairs of people (m, 2)")
-    unknown = (given < 0) | (given >= n)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+        raise InvalidInput("edges", f"shape {pairs.shape}, {pairs.dtype}", "pairs of people (m, 2)")
+    unknown = (pairs < 0) | (pairs >= n)
     if unknown.any():
-        raise InvalidInput("edges", f"unknown user {int(given[unknown][0])}", f"people from 0 to {n - 1}")
-    if (given[:, 0] == given[:, 1]).any():
-        at = int(np.argmax(given[:, 0] == given[:, 1]))
-        raise InvalidInput(f"edges[{at}]", f"{int(given[at, 0])} with themselves", "pairs of different people")
-    found: IntArray = np.unique(np.sort(given.astype(np.int64), axis=1), axis=0)
-    return found
+        raise InvalidInput("edges", f"unknown user {int(pairs[unknown][0])}", f"people from 0 to {n - 1}")
+    if (pairs[:, 0] == pairs[:, 1]).any():
+        at = int(np.argmax(pairs[:, 0] == pairs[:, 1]))
+        raise InvalidInput(f"edges[{at}]", f"{int(pairs[at, 0])} with themselves", "pairs of different people")
+    distinct: IntArray = np.unique(np.sort(pairs.astype(np.int64), axis=1), axis=0)
+    return distinct

@@ -97,8 +97,8 @@ class QueryResult:
 
     def _repr_html_(self) -> str:
         table: str = self.table.to_html()
-        told = typed(self.statement, QueryStatement)
-        said = (told.sentence(), told.unit.sentence(whole=told))
+        statement = typed(self.statement, QueryStatement)
+        said = (statement.sentence(), statement.unit.sentence(whole=statement))
         return table + "".join(f"<p>{html.escape(text)}</p>" for text in said)
 
 
@@ -293,8 +293,8 @@ class Question(ABC):
             made.append(result)
             return _written(result)
 
-        kept = publish(ledger, make)
-        return replace(made[0] if kept.fresh else self._read(kept.published.result), kept=kept)
+        stored = publish(ledger, make)
+        return replace(made[0] if stored.fresh else self._read(stored.published.result), kept=stored)
 
     def publication(self, event_id: str | None, bits: Bits | None) -> Publication:
         """The record of the answer in a ledger, from public settings alone, before the table is read.
@@ -329,20 +329,20 @@ class Question(ABC):
 
         model = self.model
         try:
-            kept = json.loads(result)
-            with pa.ipc.open_file(pa.py_buffer(base64.b64decode(kept["table"]))) as stored:
+            answer = json.loads(result)
+            with pa.ipc.open_file(pa.py_buffer(base64.b64decode(answer["table"]))) as stored:
                 table = stored.read_all().to_pandas()
-            parts = [NoisyCounts(*part[:2], *map(written_fraction, part[2:])) for part in kept["event"].pop("parts")]
-            claimed = kept["event"].pop("claimed")
+            parts = [NoisyCounts(*part[:2], *map(written_fraction, part[2:])) for part in answer["event"].pop("parts")]
+            claimed = answer["event"].pop("claimed")
             event = DependentEvent(
-                parts=tuple(parts), claimed=None if claimed is None else written_fraction(claimed), **kept["event"]
+                parts=tuple(parts), claimed=None if claimed is None else written_fraction(claimed), **answer["event"]
             )
-            epsilon = None if kept["epsilon"] is None else written_fraction(kept["epsilon"])
-            said, details, told = kept["statement"], kept["details"], tuple(kept["warnings"])
+            epsilon = None if answer["epsilon"] is None else written_fraction(answer["epsilon"])
+            said, details, sentences = answer["statement"], answer["details"], tuple(answer["warnings"])
         except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
             raise InvalidInput("ledger", "an answer that cannot be read", "an undamaged ledger") from error
         whom = None if model is None else self._whom(model)
-        return QueryResult(table, epsilon, said, event, details, model, whom, Rejected("row"), told)
+        return QueryResult(table, epsilon, said, event, details, model, whom, Rejected("row"), sentences)
 
     def _answered(self, bits: Bits | None) -> QueryResult:
         return self._said(self.find(bits))
@@ -365,8 +365,8 @@ class Question(ABC):
         )
         promised = None if statement.epsilon is None else event.claimed
         table, details = found.answered.table, dict(found.details)
-        told = tuple(found.warnings)
-        return QueryResult(table, promised, document(statement), event, details, model, whom, found.rejected, told)
+        sentences = tuple(found.warnings)
+        return QueryResult(table, promised, document(statement), event, details, model, whom, found.rejected, sentences)
 
     def _whom(self, model: MarkovModel) -> Whom:
         """The people on whom the model of the chain, or of the states, was fitted.
@@ -477,7 +477,7 @@ def _written(result: QueryResult) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as file:
         file.write_table(table)
-    kept = {
+    answer = {
         "table": base64.b64encode(sink.getvalue()).decode(),
         "epsilon": None if result.epsilon is None else str(result.epsilon),
         "statement": result.statement,
@@ -495,7 +495,7 @@ def _written(result: QueryResult) -> bytes:
             "neighbours": event.neighbours,
         },
     }
-    return json.dumps(kept, sort_keys=True).encode()
+    return json.dumps(answer, sort_keys=True).encode()
 
 
 def query(

@@ -69,16 +69,16 @@ class Records:
             inside = time < n_times
             user, time, state = user[inside], time[inside], state[inside]
         if most is not None:
-            kept = first_of_each(user, most, time)
-            user, time, state = user[kept], time[kept], state[kept]
+            first = first_of_each(user, most, time)
+            user, time, state = user[first], time[first], state[first]
         return cls(user, time, np.where((state < 0) | (state >= k), 0, state), k, n_times)
 
     def check_against(self, dependence: Any) -> None:
         """InvalidInput where the model of dependence is of other records."""
         if isinstance(dependence, Chain):
             if dependence.n < self.n_times or dependence.n_values != self.n_states:
-                came = f"a {dependence!r}"
-                raise InvalidInput("dependence", came, f"one of {self.n_times} times and {self.n_states} states")
+                got = f"a {dependence!r}"
+                raise InvalidInput("dependence", got, f"one of {self.n_times} times and {self.n_states} states")
         elif not isinstance(dependence, (str, tuple)) and dependence.n_tuples != len(self.state):
             raise InvalidInput("dependence", f"a {dependence!r}", f"one of the {len(self.state)} records")
 
@@ -92,15 +92,15 @@ def windows_of(windows: Any, n_times: int) -> list[tuple[int, int]]:
         return [(first, min(first + length, n_times)) for first in range(0, n_times, length)]
     if not isinstance(windows, Sequence) or not windows:
         raise InvalidInput("windows", windows, "a length, or pairs (first, end)")
-    found = []
+    spans = []
     for pair in windows:
         if not isinstance(pair, Sequence) or len(pair) != 2:
             raise InvalidInput("windows", pair, "pairs (first, end)")
         first, end = whole(pair[0], "windows", 0), whole(pair[1], "windows", 1)
         if first >= end:
             raise InvalidInput("windows", (first, end), "a first time before the end")
-        found.append((first, end))
-    return found
+        spans.append((first, end))
+    return spans
 
 
 def windows(given: Any, times: int, option: str) -> list[tuple[int, int]]:
@@ -117,13 +117,13 @@ def windows(given: Any, times: int, option: str) -> list[tuple[int, int]]:
         if not 1 <= length <= times:
             raise InvalidInput(option, text, what)
         return [(first, min(first + length, times)) for first in range(0, times, length)]
-    found = []
+    spans = []
     for part in text.split(","):
         ends = re.fullmatch(r"\s*([0-9]{1,9}):([0-9]{1,9})\s*", part)
         if ends is None or not int(ends[1]) < int(ends[2]) <= times:
             raise InvalidInput(option, part, what)
-        found.append((int(ends[1]), int(ends[2])))
-    return found
+        spans.append((int(ends[1]), int(ends[2])))
+    return spans
 
 
 @dataclass(frozen=True)
@@ -178,16 +178,16 @@ class Clock:
         A row's step follows from its person's rows alone.
         """
         order = np.lexsort((user,) if time is None else (time, user))
-        own = user[order]
+        person = user[order]
         if step is None and self.seconds is None:
             ranks = np.empty(len(user), dtype=np.int64)
-            ranks[order] = _own_numbers(own)
+            ranks[order] = _own_numbers(person)
             return ranks, np.ones(len(user), dtype=np.bool_)
         if step is None:
             assert self.seconds is not None and time is not None
             step = np.floor_divide(time, self.seconds * MICROSECONDS)
         counts = np.zeros(len(user), dtype=np.bool_)
-        counts[order] = last_of_each(own, step[order])
+        counts[order] = last_of_each(person, step[order])
         if self.first_step is None:
             begun = np.full(int(user.max(initial=-1)) + 1, np.iinfo(np.int64).max)
             np.minimum.at(begun, user, step)
@@ -231,12 +231,12 @@ def records_of(
     rejected.add(rows.places[read[~counts]], "same_step")
     inside = (steps >= 0) & (steps < clock.times)
     rejected.add(rows.places[read[counts & ~inside]], "outside_the_public_steps")
-    kept = read[counts & inside]
-    state, public = _states(rows, roles, kept, space)
-    rejected.add(rows.places[kept[~public]], "invalid_place" if by_place(roles, space) else "unknown_state")
-    whose, when = user[kept], steps[counts & inside]
+    counted = read[counts & inside]
+    state, public = _states(rows, roles, counted, space)
+    rejected.add(rows.places[counted[~public]], "invalid_place" if by_place(roles, space) else "unknown_state")
+    whose, when = user[counted], steps[counts & inside]
     if most is not None:
-        rejected.add(rows.places[kept][~first_of_each(whose, most, when)], "beyond_max_rows")
+        rejected.add(rows.places[counted][~first_of_each(whose, most, when)], "beyond_max_rows")
     return pd.DataFrame({"user": whose, "t": when, "state": state})
 
 
@@ -260,20 +260,20 @@ def _order(column: Any, field: str, timezone: str | None) -> tuple[IntArray, dic
     return np.where(plain, numbers, time), {reason: marked & ~plain for reason, marked in marks.items()}
 
 
-def _states(rows: PrivateRows, roles: Roles, kept: IntArray, space: StateSpace) -> tuple[IntArray, BoolArray]:
-    """The state (n,) that each of the ``kept`` rows counts in, and True where the row itself gives it."""
-    found = np.full(len(kept), -1, dtype=np.int64)
+def _states(rows: PrivateRows, roles: Roles, counted: IntArray, space: StateSpace) -> tuple[IntArray, BoolArray]:
+    """The state (n,) that each of the ``counted`` rows is in, and True where the row itself gives it."""
+    states = np.full(len(counted), -1, dtype=np.int64)
     if by_place(roles, space):
         assert isinstance(space, MapSpace) and roles.lat is not None and roles.lon is not None
         lat, lon, bad = places_of(rows.table, roles.lat, roles.lon)
-        good = np.flatnonzero(~bad[kept])
-        found[good] = states_of_places(space, lat[kept[good]], lon[kept[good]])
+        good = np.flatnonzero(~bad[counted])
+        states[good] = states_of_places(space, lat[counted[good]], lon[counted[good]])
     else:
         assert roles.state is not None
-        cells = as_text(rows.table.column(roles.state), roles.state).take(kept).to_pylist()
+        cells = as_text(rows.table.column(roles.state), roles.state).take(counted).to_pylist()
         numbers = {name: space.index_of(name) for name in set(cells) if name is not None}
-        found[:] = [numbers.get(name, -1) for name in cells]
-    return np.where(found < 0, space.n_states, found), found >= 0
+        states[:] = [numbers.get(name, -1) for name in cells]
+    return np.where(states < 0, space.n_states, states), states >= 0
 
 
 def other_cell(names: Sequence[str]) -> str:
@@ -327,12 +327,12 @@ def _of_a_frame(table: Any) -> tuple[IntArray, IntArray, IntArray, int]:
 
 
 def _of_an_array(table: Any) -> tuple[IntArray, IntArray, IntArray, int]:
-    given = np.asarray(table)
-    if given.ndim not in (1, 2) or given.dtype.kind not in "biufO":
-        raise InvalidInput("table", f"shape {given.shape}, {given.dtype}", "integer states (T,) or (U, T)")
-    found, named = whole_numbers(np.atleast_2d(given), "table")
+    cells = np.asarray(table)
+    if cells.ndim not in (1, 2) or cells.dtype.kind not in "biufO":
+        raise InvalidInput("table", f"shape {cells.shape}, {cells.dtype}", "integer states (T,) or (U, T)")
+    numbers, named = whole_numbers(np.atleast_2d(cells), "table")
     # What is no number is a record of some state; only −1 says that there is none.
-    states = np.where(named, found, -2)
+    states = np.where(named, numbers, -2)
     user, time = np.nonzero(states != -1)
     return user.astype(np.int64), time.astype(np.int64), states[user, time], states.shape[1]
 

@@ -71,8 +71,8 @@ class Adversary:
         if self.states is None and self.chain.secrets is not None:
             object.__setattr__(self, "states", self.chain.secrets)
         if self.states is not None and len(self.states) != self.chain.n_states:
-            came = f"{len(self.states)} states for a chain of {self.chain.n_states}"
-            raise InvalidInput("states", came, "the state of every hidden state")
+            got = f"{len(self.states)} states for a chain of {self.chain.n_states}"
+            raise InvalidInput("states", got, "the state of every hidden state")
 
     def beliefs(self, seen: Sequence[Seen]) -> FloatArray:
         """The belief (T, N) about the state at each answer; rows sum to 1."""
@@ -86,8 +86,8 @@ class Adversary:
         observations = self._observations(seen)
         prior = self._before(seen[0].t)
         if self.method == "smoother":
-            found = marginals(self.chain, Observed(prior, observations, seen[0].t))
-            return found if self.chain.secrets is not None else self._seen(found, n)
+            smoothed = marginals(self.chain, Observed(prior, observations, seen[0].t))
+            return smoothed if self.chain.secrets is not None else self._seen(smoothed, n)
         path = likeliest_path(self.chain, prior, observations, t=seen[0].t)
         certain = np.zeros((len(seen), self.chain.n_states))
         certain[np.arange(len(seen)), path] = 1.0
@@ -179,7 +179,7 @@ class AttackReport:
     elsewhere: tuple[Measured, ...] = ()
 
     def __getitem__(self, name: str) -> Measured:
-        return next(one for one in self.measured if one.name == name)
+        return next(measures for measures in self.measured if measures.name == name)
 
     @property
     def share_outside(self) -> float:
@@ -190,12 +190,12 @@ class AttackReport:
     def lines(self) -> list[str]:
         """A table in prose, one adversary a line."""
         said = ["attacks on the true states (for the data owner alone, never to be published):"]
-        for one in self.measured:
-            mean, error = one.overall(), one.intervals()["expected_error"]
+        for measures in self.measured:
+            mean, error = measures.overall(), measures.intervals()["expected_error"]
             likely = f" ({_figure(error.low)} to {_figure(error.high)} {self.unit} for others like these)"
             others = "" if np.isnan(error.low) else likely
             said.append(
-                f"  {one.name}: expected error {_figure(mean['expected_error'])} {self.unit}{others}, "
+                f"  {measures.name}: expected error {_figure(mean['expected_error'])} {self.unit}{others}, "
                 f"right {100 * mean['success']:.3g} % of the time, gives the truth {mean['probability']:.3g}, "
                 f"entropy {mean['entropy']:.3g} bits; degree of protection of the truth {_figure(mean['degree'])}"
             )
@@ -207,11 +207,11 @@ class AttackReport:
         said = [f"  {self.outside} of {self.rows} rows ({100 * self.share_outside:.1f} %) are in no state of the model"]
         if self.outside:
             said[0] += ", and in none of the figures above"
-        for one in self.elsewhere:
-            mean = one.overall()
+        for measures in self.elsewhere:
+            mean = measures.overall()
             said.append(
-                f"    {one.name}, of these: expected error {_figure(mean['expected_error'])} {self.unit} from the true "
-                "place"
+                f"    {measures.name}, of these: expected error {_figure(mean['expected_error'])} {self.unit} from the "
+                "true place"
             )
         return said
 
@@ -220,21 +220,21 @@ class AttackReport:
 
     def document(self) -> dict[str, Any]:
         """The measures for machines, overall and per step; ``outside``: overall, of rows in no state of the model."""
-        others = {one.name: one for one in self.elsewhere}
+        others = {measures.name: measures for measures in self.elsewhere}
         return {
-            one.name: {
+            measures.name: {
                 "unit": self.unit,
-                "overall": one.overall(),
+                "overall": measures.overall(),
                 "intervals": {
-                    name: None if np.isnan(found.low) else [found.low, found.high]
-                    for name, found in one.intervals().items()
+                    name: None if np.isnan(bounds.low) else [bounds.low, bounds.high]
+                    for name, bounds in measures.intervals().items()
                 },
-                "per_step": {name: np.asarray(values).tolist() for name, values in one.per_step().items()},
+                "per_step": {name: np.asarray(values).tolist() for name, values in measures.per_step().items()},
                 "rows": self.rows,
                 "rows_outside": self.outside,
-                "outside": others[one.name].overall() if one.name in others else None,
+                "outside": others[measures.name].overall() if measures.name in others else None,
             }
-            for one in self.measured
+            for measures in self.measured
         }
 
 
@@ -272,13 +272,13 @@ def attack(
 
     Raises InvalidInput where the truth is not that of the released rows, or a row was drawn under another plan.
     """
-    own = tuple(varies) or names_chosen(checked_steps(step_choices or {}))
-    setting = Setting.of(model, policy, space, epsilon, query=query, varies=own, **choices)
+    varying = tuple(varies) or names_chosen(checked_steps(step_choices or {}))
+    setting = Setting.of(model, policy, space, epsilon, query=query, varies=varying, **choices)
     subjects, begun = Subjects(setting, initials, step_choices), dict[tuple[Setting, str], list[Adversary]]()
     believed = believed_model(setting, believe)
     if believed is not None:
         adversaries = [*adversaries, Adversary("believer", "smoother", believed)]
-    by_clock = any((one.chain if isinstance(one, Adversary) else model).example_origin for one in adversaries)
+    by_clock = any((chosen.chain if isinstance(chosen, Adversary) else model).example_origin for chosen in adversaries)
     who = _who(adversaries, setting)
     findings = Findings()
     # A row that was not asked shows nothing.
@@ -304,18 +304,18 @@ def attack(
         begins = subjects.of(user), origin
         if begins not in begun:
             begun[begins] = _who(adversaries, *begins)
-        for number, one in enumerate(begun[begins]):
-            beliefs = one.beliefs(seen)
+        for number, adversary in enumerate(begun[begins]):
+            beliefs = adversary.beliefs(seen)
             for row, answer, belief in zip(rows, seen, beliefs, strict=True):
                 if row in targets:
                     scores = elsewhere if true.outside[row] else inside
                     scores[number].add(user, answer.t, belief, targets[row])
     return AttackReport(
-        tuple(score.done(one.name) for one, score in zip(who, inside, strict=True)),
+        tuple(score.done(attacker.name) for attacker, score in zip(who, inside, strict=True)),
         len(file),
         int(true.outside.sum()),
         space.unit,
-        tuple(score.done(one.name) for one, score in zip(who, elsewhere, strict=True) if len(score)),
+        tuple(score.done(attacker.name) for attacker, score in zip(who, elsewhere, strict=True) if len(score)),
     )
 
 
@@ -326,9 +326,10 @@ def _who(adversaries: Sequence[str | Adversary], setting: Setting, origin: str |
     """
     start = setting.options.start
     who = [
-        one if isinstance(one, Adversary) else Adversary(one, one, setting.model, start=start) for one in adversaries
+        adversary if isinstance(adversary, Adversary) else Adversary(adversary, adversary, setting.model, start=start)
+        for adversary in adversaries
     ]
-    return [replace(one, chain=one.chain.counted_from(origin)) for one in who]
+    return [replace(adversary, chain=adversary.chain.counted_from(origin)) for adversary in who]
 
 
 def _stated(released: Any, statement: str | os.PathLike[str] | None) -> ReleaseStatement | None:

@@ -72,9 +72,9 @@ def truth_of(
     numbers = rows.times if by_time else rows.numbers
     assert numbers is not None
     known = {(user, n): row for row, (user, n) in enumerate(zip(rows.users, numbers.tolist(), strict=True))}
-    told = file.times if by_time else file.step
-    assert told is not None
-    keys = list(zip(file.users, told.tolist(), strict=True))
+    released = file.times if by_time else file.step
+    assert released is not None
+    keys = list(zip(file.users, released.tolist(), strict=True))
     missing = sum(key not in known for key in keys)
     if missing:
         raise InvalidInput("truth", f"no row for {missing} of {len(keys)} released rows", _EXPECTED)
@@ -163,34 +163,34 @@ def _check_numbers(file: ReleasedFile, rows: _Rows) -> None:
     first: dict[str, int] = {}
     for user, step in zip(file.users, file.step.tolist(), strict=True):
         first[user] = min(step, first.get(user, step)) if file.streamed else 1
-    told = {*zip(file.users, file.step.tolist(), strict=True), *file.unasked}
+    released = {*zip(file.users, file.step.tolist(), strict=True), *file.unasked}
     pairs = zip(rows.users, rows.numbers.tolist(), strict=True)
-    more = sum(user in first and n >= first[user] and (user, n) not in told for user, n in pairs)
+    more = sum(user in first and n >= first[user] and (user, n) not in released for user, n in pairs)
     if more:
-        came = f"{more} rows of released subjects that were not released, and no times to tell which"
-        raise InvalidInput("truth", came, _EXPECTED)
+        got = f"{more} rows of released subjects that were not released, and no times to tell which"
+        raise InvalidInput("truth", got, _EXPECTED)
 
 
 def begins_of(ledger: Ledger | None, query: str, file: ReleasedFile) -> dict[str, str]:
     """The origin of each released subject's steps, as far as a ledger stores it."""
     headers = {} if ledger is None else {user: ledger.header(user, query) for user in dict.fromkeys(file.users)}
-    told = {user: header.options.get("origin", "") for user, header in headers.items() if header is not None}
-    return {user: origin for user, origin in told.items() if origin}
+    origins = {user: header.options.get("origin", "") for user, header in headers.items() if header is not None}
+    return {user: origin for user, origin in origins.items() if origin}
 
 
 def answer_of(ledger: Ledger | None, query: str, file: ReleasedFile, statement: ReleaseStatement | None) -> str | None:
     """The rule of a release for several rows in one step, from its ledger or its statement; None without either."""
     users = list(dict.fromkeys(file.users))
-    headers = [] if ledger is None else [one for one in ledger.headers_of(users) if one.query == query]
+    headers = [] if ledger is None else [header for header in ledger.headers_of(users) if header.query == query]
     rules = {header.options["answer"] for header in headers if "answer" in header.options}
     if len(rules) == 1:
         return rules.pop()
-    told: str | None = None if statement is None else member(statement, "answer")
-    return told
+    rule: str | None = None if statement is None else member(statement, "answer")
+    return rule
 
 
 def _check_begins(rows: _Rows, begins: Mapping[str, str]) -> None:
-    other = sum(user in rows.begins and rows.begins[user] != told for user, told in begins.items())
+    other = sum(user in rows.begins and rows.begins[user] != origin for user, origin in begins.items())
     if other:
         raise InvalidInput("truth", f"another first row than the ledger says of {other} subjects", _EXPECTED)
 

@@ -93,15 +93,15 @@ class LocalHulls:
         within = Constraint.of(support, policy.n_states)
         states = np.flatnonzero(within.support)
         edges = policy.edges(within)
-        own = []
+        mechanisms = []
         for state in states.tolist():
             near = np.unique(np.append(edges[np.any(edges == state, axis=1)], state))
             mine = edges[np.isin(edges, near).all(axis=1)]
             hull = sensitivity_hull(from_edges(mine, policy.n_states), space, within)
-            own.append(mechanism_for(hull, promised, "discrete-knorm"))
+            mechanisms.append(mechanism_for(hull, promised, "discrete-knorm"))
         whole = mechanism_for(sensitivity_hull(policy, space, within), promised, "discrete-knorm")
         images = space.lattice[states]
-        return cls(states, Laws(images, own), Laws(images, [whole] * len(states)))
+        return cls(states, Laws(images, mechanisms), Laws(images, [whole] * len(states)))
 
     def consistent(self, z: IntArray) -> IntArray:
         """The states whose local noise can reach the lattice answer z (d,)."""
@@ -149,14 +149,14 @@ def exposure(
     law, possible = Law.of(mechanism), np.flatnonzero(within.support)
     images = space.lattice[possible]
     laws = Laws(images, [mechanism] * len(possible))
-    found = []
+    exposed = []
     for place, state in enumerate(possible.tolist()):
         losses = [law.loss(law.norm(image - images[place])) for image in images]
         others = [(loss, int(possible[at])) for at, loss in enumerate(losses) if at != place]
         loss, nearest = min(others, default=(math.inf, state))
         if loss > promised and len(possible) > 1:
-            found.append(Exposed(state, nearest, loss, laws.guesses(place, draws, bits)))
-    return found
+            exposed.append(Exposed(state, nearest, loss, laws.guesses(place, draws, bits)))
+    return exposed
 
 
 def bounded(loss: Loss) -> bool:
