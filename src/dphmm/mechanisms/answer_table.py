@@ -57,8 +57,8 @@ class TableLaw:
     @cached_property
     def digest(self) -> str:
         """sha256 of every integer that decides the law, the points as seen from the first of them."""
-        told = [LAW_VERSION, (self.points - self.points[0]).tolist(), self.weights.tolist(), self.bits]
-        return hashlib.sha256(repr(told).encode()).hexdigest()
+        integers = [LAW_VERSION, (self.points - self.points[0]).tolist(), self.weights.tolist(), self.bits]
+        return hashlib.sha256(repr(integers).encode()).hexdigest()
 
     def numbers(self, y: IntArray) -> IntArray:
         """The index in ``points`` of each lattice point (m, d); -1 for a point that is not among them."""
@@ -75,14 +75,14 @@ class TableLaw:
 
         The last rank of a point is its number: points are in lexicographic order.
         """
-        found = []
+        ranks = []
         codes = np.zeros(len(self.points), dtype=np.int64)
         for axis in self.points.T:
             values = np.unique(axis)
             joined = codes * len(values) + np.searchsorted(values, axis)
             pairs, codes = np.unique(joined, return_inverse=True)
-            found.append((values, pairs))
-        return found
+            ranks.append((values, pairs))
+        return ranks
 
     @cached_property
     def probabilities(self) -> FloatArray:
@@ -126,7 +126,7 @@ class TableLaw:
     def within(self, epsilon: Fraction) -> NDArray[np.bool_]:
         """True where two rows (n, n) lose at most ε: decided by floats where they can, elsewhere by the integers."""
         losses, limit = self.losses_above - _LOGS_WITHIN, float(epsilon)
-        found = np.asarray(losses <= limit)
+        within = np.asarray(losses <= limit)
         ratio, digits = falling_ratio(epsilon)
         doubtful = _LOGS_WITHIN * (1.0 + limit)
         for a, b in np.argwhere(np.triu(np.abs(losses - limit) <= doubtful, 1)).tolist():
@@ -134,9 +134,9 @@ class TableLaw:
             columns = np.flatnonzero(np.abs(self.logs[a] - self.logs[b]) >= limit - 2.0 * doubtful)
             here, there = self.weights[a, columns], self.weights[b, columns]
             steep = (here * ratio > there << digits).any() or (there * ratio > here << digits).any()
-            found[a, b] = found[b, a] = not steep
-        np.fill_diagonal(found, True)
-        return found
+            within[a, b] = within[b, a] = not steep
+        np.fill_diagonal(within, True)
+        return within
 
     @cached_property
     def largest_loss(self) -> Fraction:
@@ -198,8 +198,8 @@ def rounded(law: FloatArray, edges: IntArray, epsilon: Fraction) -> NDArray[np.o
     margin = margin_of(epsilon)
     raised = _raised(law, edges, float(epsilon) - margin)
     scaled = np.ldexp(_mixed(raised, edges, float(epsilon) - margin / 2), bits)
-    given = np.array([[int(weight) for weight in row] for row in scaled.tolist()], dtype=object)
-    weights = np.asarray((given << bits) // given.sum(axis=1, keepdims=True))
+    whole = np.array([[int(weight) for weight in row] for row in scaled.tolist()], dtype=object)
+    weights = np.asarray((whole << bits) // whole.sum(axis=1, keepdims=True))
     for row in weights:
         row[int(np.argmax(row))] += (1 << bits) - sum(row)
     return weights
@@ -425,17 +425,17 @@ class AnswerTable(AnswerMechanism):
         """The loss of pairs of rows; no more than ε where all of them are edges, which is certified."""
         bound = self._law.loss_between(a, b)
         pairs = np.sort(np.stack([a, b], axis=1), axis=1)
-        keys, kept = (e[:, 0] * len(self._law.points) + e[:, 1] for e in (pairs, self.edges))
-        return min(bound, self.epsilon) if np.isin(keys, kept).all() else bound
+        keys, edge_keys = (e[:, 0] * len(self._law.points) + e[:, 1] for e in (pairs, self.edges))
+        return min(bound, self.epsilon) if np.isin(keys, edge_keys).all() else bound
 
     @cached_property
     def _losses(self) -> FloatArray:
         """The loss between every two answers (n, n), rounded up."""
-        found = self._law.losses_above
+        losses = self._law.losses_above
         a, b = self.edges.T
-        most = np.minimum(found[a, b], float_above(self.epsilon))
-        found[a, b], found[b, a] = most, most
-        return found
+        most = np.minimum(losses[a, b], float_above(self.epsilon))
+        losses[a, b], losses[b, a] = most, most
+        return losses
 
     def _rows(self, images: IntArray) -> IntArray:
         numbers = self._law.numbers(np.asarray(images, dtype=np.int64))
@@ -457,8 +457,8 @@ def answers_and_edges(
     states, and for too many answers.
     """
     if policy.n_states != space.n_states:
-        came = f"{policy.n_states} states in the policy, {space.n_states} in the space"
-        raise InvalidInput("policy, space", came, "the same number in both")
+        got = f"{policy.n_states} states in the policy, {space.n_states} in the space"
+        raise InvalidInput("policy, space", got, "the same number in both")
     within = Constraint.of(constraint, space.n_states)
     planned = within.plan_states
     points, number = np.unique(space.lattice[planned], axis=0, return_inverse=True)
@@ -559,8 +559,8 @@ class MadeTable(AnswerTable):
         self._prior = checked_prior(prior, len(self._points))
         self._making = making
         self._of_labels = labels
-        told = [str(self.epsilon), space, self._points.tolist(), self._edges.tolist(), labels, self._law.digest]
-        self._digest = hashlib.sha256(repr(told).encode()).hexdigest()
+        parts = [str(self.epsilon), space, self._points.tolist(), self._edges.tolist(), labels, self._law.digest]
+        self._digest = hashlib.sha256(repr(parts).encode()).hexdigest()
 
     @property
     def digest(self) -> str:
@@ -599,11 +599,11 @@ class MadeTable(AnswerTable):
         that the plan must keep is none of the table's.
         """
         if space.digest != self._space:
-            came = f"table {self._digest[:12]}, made for another space ({self._space[:12]})"
-            raise InvalidInput("mechanism", came, f"a table made for this one ({space.digest[:12]}): dphmm optimize")
+            got = f"table {self._digest[:12]}, made for another space ({self._space[:12]})"
+            raise InvalidInput("mechanism", got, f"a table made for this one ({space.digest[:12]}): dphmm optimize")
         if epsilon != self.epsilon:
-            came = f"table {self._digest[:12]}, made for epsilon {self.epsilon}"
-            raise InvalidInput("mechanism", came, f"epsilon {self.epsilon}, or a table made for epsilon {epsilon}")
+            got = f"table {self._digest[:12]}, made for epsilon {self.epsilon}"
+            raise InvalidInput("mechanism", got, f"epsilon {self.epsilon}, or a table made for epsilon {epsilon}")
         points, edges, _ = answers_and_edges(policy, space, constraint)
         rows = self._law.numbers(points)
         missing = int((rows < 0).sum())
@@ -614,10 +614,10 @@ class MadeTable(AnswerTable):
             )
         needed = np.sort(rows[edges].reshape(-1, 2), axis=1)
         n = len(self._law.points)
-        kept = np.isin(needed[:, 0] * n + needed[:, 1], self._edges[:, 0] * n + self._edges[:, 1])
-        if not kept.all():
+        held = np.isin(needed[:, 0] * n + needed[:, 1], self._edges[:, 0] * n + self._edges[:, 1])
+        if not held.all():
             raise Unprotectable(
-                f"table {self._digest[:12]} was not made for {int((~kept).sum())} of the {len(needed)} edges that the "
+                f"table {self._digest[:12]} was not made for {int((~held).sum())} of the {len(needed)} edges that the "
                 "plan must keep: make it for this policy and model, with the options of the release (dphmm optimize)"
             )
         return self
@@ -644,9 +644,9 @@ def is_reference(mechanism: str) -> bool:
 def known_table(reference: str) -> MadeTable:
     """The table of that reference. Raises InvalidInput where its file has not been read."""
     with _lock:
-        found = _known.get(reference)
-    if found is None:
+        table = _known.get(reference)
+    if table is None:
         short = reference.removeprefix(f"{PREFIX}:")[:12]
         expected = "its file with it: the policy says mechanism table.npz, or dphmm.storage.load_table(path) before"
         raise InvalidInput("mechanism", f"made table {short}, which has not been read", expected)
-    return found
+    return table

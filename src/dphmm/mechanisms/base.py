@@ -99,9 +99,9 @@ class LatticeMechanism(ABC):
 
         ``bits``: None for secure bits. Raises InvalidInput for answers that are not on the lattice.
         """
-        table, one = rows(answer, self.frame.dimension, "answer")
+        table, single = rows(answer, self.frame.dimension, "answer")
         z = self.frame.to_answers(self.answer(self.frame.to_lattice(table), bits))
-        return z[0] if one else z
+        return z[0] if single else z
 
     def log_likelihood(self, z: ArrayLike, answers: ArrayLike) -> FloatArray:
         """log P(z | answer) for each row of ``answers`` (N, d), up to a common constant; -inf where impossible."""
@@ -219,16 +219,16 @@ def vector(v: ArrayLike, d: int, field: str = "v") -> FloatArray:
 
 def rows(values: ArrayLike, d: int, field: str) -> tuple[FloatArray, bool]:
     """(m, d) finite floats from one vector (d,) or many (m, d), and whether it was one. Values are never echoed."""
-    given = np.asarray(values, dtype=np.float64)
-    if given.ndim == 0 and d == 1:
-        given = given[None]
-    one = given.ndim == 1
-    table = given[None] if one else given
+    floats = np.asarray(values, dtype=np.float64)
+    if floats.ndim == 0 and d == 1:
+        floats = floats[None]
+    single = floats.ndim == 1
+    table = floats[None] if single else floats
     if table.ndim != 2 or table.shape[1] != d:
-        raise InvalidInput(field, f"shape {given.shape}", f"({d},) or (m, {d})")
+        raise InvalidInput(field, f"shape {floats.shape}", f"({d},) or (m, {d})")
     if not np.isfinite(table).all():
         raise InvalidInput(field, "NaN or an infinity", "finite numbers")
-    return table, one
+    return table, single
 
 
 def hull_field(hull: Any) -> SensitivityHull:

@@ -61,9 +61,9 @@ class Laplace:
 
     def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
         """A noisy copy of one answer (d,) or of each row (m, d), in answer units."""
-        table, one = rows(answer, self._dimension or (np.shape(answer) or (1,))[-1], "answer")
+        table, single = rows(answer, self._dimension or (np.shape(answer) or (1,))[-1], "answer")
         z = table + self.noise(len(table), table.shape[1], bits)
-        return np.asarray(z[0] if one else z)
+        return np.asarray(z[0] if single else z)
 
     def noise(self, m: int, d: int, bits: Bits | None = None) -> FloatArray:
         """m independent noises (m, d) in answer units: differences of two exponentials."""
@@ -79,8 +79,8 @@ class Laplace:
 
     def loss(self, v: ArrayLike) -> float:
         """ε‖v‖₁/S_f."""
-        given = np.atleast_1d(np.asarray(v, dtype=np.float64))
-        return float(np.abs(vector(given, len(given))).sum()) / self._scale
+        difference = np.atleast_1d(np.asarray(v, dtype=np.float64))
+        return float(np.abs(vector(difference, len(difference))).sum()) / self._scale
 
     @property
     def _scale(self) -> float:
@@ -117,9 +117,9 @@ class KNorm:
 
     def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
         """A noisy copy of one answer (d,) or of each row (m, d), in answer units."""
-        table, one = rows(answer, self._hull.dimension, "answer")
+        table, single = rows(answer, self._hull.dimension, "answer")
         z = table + self.noise(len(table), bits)
-        return np.asarray(z[0] if one else z)
+        return np.asarray(z[0] if single else z)
 
     def noise(self, m: int, bits: Bits | None = None) -> FloatArray:
         """m independent noises (m, d) in answer units."""

@@ -70,8 +70,8 @@ def cross_polytope(K: SensitivityHull) -> SensitivityHull:
     widths = [-(-sensitivity // weight) for weight in weights]
     offset = math.lcm(*widths)
     if offset >= _INT64:
-        came = "discrete-laplace for axes whose pitches have no common measure"
-        raise InvalidInput("mechanism", came, "another mechanism, or one pitch for all axes")
+        got = "discrete-laplace for axes whose pitches have no common measure"
+        raise InvalidInput("mechanism", got, "another mechanism, or one pitch for all axes")
     return _polytope(K, widths, offset)
 
 

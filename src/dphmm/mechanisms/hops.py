@@ -113,8 +113,8 @@ class Hops(AnswerTable):
 def _certified(n: int, edges: IntArray, epsilon: Fraction) -> TableLaw:
     """The weights of n answers in order, whatever their places."""
     key = hashlib.sha256(repr((n, edges.tolist(), str(epsilon))).encode()).hexdigest()
-    if (found := _cache.get(key)) is not None:
-        return found
+    if (stored := _cache.get(key)) is not None:
+        return stored
     if n > 1 and len(edges) == n * (n - 1) // 2:
         weights = randomised_response(n, epsilon)
         require_alike(weights, digits_for(epsilon), epsilon)

@@ -83,8 +83,8 @@ class Breakpoints:
     @classmethod
     def of(cls, hull: SensitivityHull, body: LatticeBody, epsilon: Fraction) -> Breakpoints | None:
         """None where the points that would have to be looked at are too many."""
-        found = _whole(hull, body, float(epsilon)) or _near(hull, body, float(epsilon))
-        return None if found is None else cls(*found, epsilon, tuple(set(body.offsets)))
+        parts = _whole(hull, body, float(epsilon)) or _near(hull, body, float(epsilon))
+        return None if parts is None else cls(*parts, epsilon, tuple(set(body.offsets)))
 
     @cached_property
     def knorm(self) -> LawSums:
@@ -314,12 +314,12 @@ class BodyMechanism(NoiseMechanism):
 
     def loss(self, v: ArrayLike) -> float:
         """The largest log-ratio between two answers that differ by v (d,); inf off the span of the hull."""
-        given = vector(v, self._hull.dimension)
-        steps = self._hull.frame.steps(given)
+        difference = vector(v, self._hull.dimension)
+        steps = self._hull.frame.steps(difference)
         nearest = np.rint(steps)
         if np.array_equal(steps, nearest) and float(np.abs(nearest).max()) < 2.0**53:
             return float(self.loss_lattice(nearest.astype(np.int64)))
-        norm = self._hull.norm(given)
+        norm = self._hull.norm(difference)
         return float(self.loss_of_norm(math.inf if math.isinf(norm) else Fraction(norm)))
 
     def loss_lattice(self, v: ArrayLike) -> Loss:

@@ -135,12 +135,12 @@ class OptimalTable(AnswerTable):
         where policy, space and constraint are not of the same states, besides what the class does.
         """
         points, edges, place = answers_and_edges(policy, space, constraint)
-        given = None
+        masses = None
         if prior is not None:
             planned = place >= 0
             weights = checked_prior(prior, space.n_states)[planned]
-            given = np.bincount(place[planned], weights=weights, minlength=len(points))
-        return cls(points, edges, epsilon, loss, frame=space.frame, prior=given)
+            masses = np.bincount(place[planned], weights=weights, minlength=len(points))
+        return cls(points, edges, epsilon, loss, frame=space.frame, prior=masses)
 
     @property
     def optimum(self) -> Optimum | None:
@@ -174,8 +174,8 @@ class OptimalTable(AnswerTable):
     def _certified(self) -> tuple[TableLaw, Optimum | None]:
         problem = self._problem
         key = self._key()
-        if (found := _cache.get(key)) is not None:
-            return found
+        if (stored := _cache.get(key)) is not None:
+            return stored
         n, bits = len(problem.points), digits_for(self.epsilon)
         best = None
         if self.epsilon > LARGEST_PROGRAM or not len(problem.edges):

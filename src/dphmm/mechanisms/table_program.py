@@ -75,16 +75,16 @@ def checked_points(answers: ArrayLike) -> IntArray:
 
 def checked_edges(edges: ArrayLike, n: int) -> IntArray:
     """Pairs (m, 2) of two different numbers from 0 to n - 1."""
-    given = np.asarray(edges)
-    if not given.size:
+    pairs = np.asarray(edges)
+    if not pairs.size:
         return np.zeros((0, 2), dtype=np.int64)
-    if given.ndim != 2 or given.shape[1] != 2 or not np.issubdtype(given.dtype, np.integer):
-        raise InvalidInput("edges", f"shape {given.shape} of {given.dtype}", "(m, 2) integers")
-    if int(given.min()) < 0 or int(given.max()) >= n:
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+        raise InvalidInput("edges", f"shape {pairs.shape} of {pairs.dtype}", "(m, 2) integers")
+    if int(pairs.min()) < 0 or int(pairs.max()) >= n:
         raise InvalidInput("edges", "a row that is not there", f"numbers from 0 to {n - 1}")
-    if (given[:, 0] == given[:, 1]).any():
+    if (pairs[:, 0] == pairs[:, 1]).any():
         raise InvalidInput("edges", "an edge from an answer to itself", "pairs of two answers")
-    return given.astype(np.int64)
+    return pairs.astype(np.int64)
 
 
 def checked_prior(prior: ArrayLike | None, n: int) -> FloatArray:
@@ -105,14 +105,14 @@ def checked_costs(costs: ArrayLike, n: int) -> FloatArray:
 
 def _floats(values: ArrayLike, field: str, shape: tuple[int, ...]) -> FloatArray:
     try:
-        given = np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(field, type(values).__name__, "numbers") from None
-    if given.shape != shape:
-        raise InvalidInput(field, f"shape {given.shape}", f"{shape}: one for each answer")
-    if not np.isfinite(given).all() or (given < 0).any():
+    if numbers.shape != shape:
+        raise InvalidInput(field, f"shape {numbers.shape}", f"{shape}: one for each answer")
+    if not np.isfinite(numbers).all() or (numbers < 0).any():
         raise InvalidInput(field, "NaN, an infinity or a negative number", "finite numbers, 0 or more")
-    return given
+    return numbers
 
 
 def require_checkable(n: int, edges: int) -> None:
@@ -174,12 +174,12 @@ class Problem:
         """Permutations (n,) of the answers by motions of the lattice that leave the problem as it is."""
         centred = 2 * self.points - self.points.min(axis=0) - self.points.max(axis=0)
         numbers = {tuple(point): i for i, point in enumerate(centred.tolist())}
-        found = []
+        motions = []
         for matrix in _signed_permutations(self.points.shape[1]):
             there = [numbers.get(tuple(point)) for point in (centred @ matrix.T).tolist()]
             if None not in there and self._kept(images := np.array(there, dtype=np.int64)):
-                found.append(images)
-        return found
+                motions.append(images)
+        return motions
 
     def _kept(self, images: IntArray) -> bool:
         for now, then in ((self.prior, self.prior[images]), (self.costs, self.costs[np.ix_(images, images)])):
@@ -192,11 +192,11 @@ class Problem:
 
 
 def _signed_permutations(d: int) -> list[IntArray]:
-    one = np.eye(d, dtype=np.int64)
+    identity = np.eye(d, dtype=np.int64)
     if d > _MOST_AXES:
-        return [one]
+        return [identity]
     orders, signs = itertools.permutations(range(d)), itertools.product((1, -1), repeat=d)
-    return [one[list(order)] * np.array(sign)[:, None] for order, sign in itertools.product(orders, list(signs))]
+    return [identity[list(order)] * np.array(sign)[:, None] for order, sign in itertools.product(orders, list(signs))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,26 +234,26 @@ def optimum(problem: Problem, epsilon: float, bounded_at: float | None = None) -
     ratios = here - np.exp(epsilon) * there
     loosest = ratios if bounded_at is None else here - np.exp(bounded_at) * there
     sums = sparse.csr_matrix((np.ones(n * n), (np.repeat(np.arange(n), n), unknown.ravel())), (n, count))
-    own = np.unique(unknown.diagonal(), return_index=True)[1]
+    distinct = np.unique(unknown.diagonal(), return_index=True)[1]
     tried: list[Optimum] = []
     for method in _METHODS:
-        found = linprog(
+        solution = linprog(
             prices / unit,
             A_ub=ratios,
             b_ub=np.zeros(len(pairs)),
-            A_eq=sums[own],
-            b_eq=np.ones(len(own)),
+            A_eq=sums[distinct],
+            b_eq=np.ones(len(distinct)),
             bounds=(0, None),
             method=method,
             options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
         )
-        if found.x is not None:
-            bound = _dual_bound(prices / unit, loosest, sums[own], found)
-            tried.append(Optimum(unit * float(found.fun), unit * bound, found.x[unknown], count))
-            if found.fun - bound <= _GAP * found.fun + _TOLERANCE**2:
+        if solution.x is not None:
+            bound = _dual_bound(prices / unit, loosest, sums[distinct], solution)
+            tried.append(Optimum(unit * float(solution.fun), unit * bound, solution.x[unknown], count))
+            if solution.fun - bound <= _GAP * solution.fun + _TOLERANCE**2:
                 return tried[-1]
     if not tried:
-        raise Uncertified(f"the linear program was not solved: {found.message}")
+        raise Uncertified(f"the linear program was not solved: {solution.message}")
     return min(tried, key=lambda each: each.value)
 
 
@@ -263,9 +263,9 @@ def _dual_bound(prices: FloatArray, ratios: object, sums: object, found: object)
     levels = np.asarray(found.eqlin.marginals)  # type: ignore[attr-defined]
     slack = prices + ratios.T @ multipliers - sums.T @ levels  # type: ignore[attr-defined]
     # The unknowns of a state sum to 1, as often as each of them is there: what is missing is paid once for the worst.
-    own = sums.tocsr()  # type: ignore[attr-defined]
-    missing = slack[own.indices] / own.data
-    worst = np.minimum.reduceat(np.minimum(missing, 0.0), own.indptr[:-1])
+    rows = sums.tocsr()  # type: ignore[attr-defined]
+    missing = slack[rows.indices] / rows.data
+    worst = np.minimum.reduceat(np.minimum(missing, 0.0), rows.indptr[:-1])
     return float(levels.sum() + worst.sum())
 
 
@@ -275,8 +275,8 @@ def hops(n: int, edges: IntArray) -> NDArray[np.int64]:
     from scipy.sparse.csgraph import shortest_path
 
     graph = sparse.csr_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
-    found = shortest_path(graph, directed=False, unweighted=True)
-    return np.where(np.isinf(found), n, found).astype(np.int64)
+    lengths = shortest_path(graph, directed=False, unweighted=True)
+    return np.where(np.isinf(lengths), n, lengths).astype(np.int64)
 
 
 #: Columns to begin with: e^-ε for every edge away from so many answers that cost least, for each answer.
@@ -350,19 +350,19 @@ class _Search:
         began, open_before = time.monotonic(), [math.inf] * _LOOKED_BACK
         for number in range(1, _MOST_ROUNDS + 1):
             mixture = self._mixed()
-            bound, found = self._lowered(mixture.multipliers)
+            bound, columns = self._lowered(mixture.multipliers)
             if told is not None:
                 seconds = time.monotonic() - began
                 told(Round(number, mixture.value * self._unit, bound * self._unit, len(self._columns), seconds))
             still_open = mixture.value - bound
             stalled = still_open > (1 - _CLOSED) * open_before[-_LOOKED_BACK]
-            if mixture.value <= gap * bound or stalled or (not len(found) and self._towards == 1):
+            if mixture.value <= gap * bound or stalled or (not len(columns) and self._towards == 1):
                 break
             # Where multipliers between the two are too low for any column, those of the mixture may be, too.
-            self._towards = _TOWARDS if len(found) else 1.0
+            self._towards = _TOWARDS if len(columns) else 1.0
             open_before.append(still_open)
             if number < _MOST_ROUNDS:
-                self._add(found, mixture)
+                self._add(columns, mixture)
         law = self._law(mixture)
         value = float((law * self._prices).sum())
         return Optimum(value * self._unit, bound * self._unit, law, len(self._columns))
@@ -372,14 +372,14 @@ class _Search:
 
         And for each component of the policy the column that says nothing within it: some mixture of those is a table.
         """
-        found = list((self._ways < self._n).astype(np.float64))
+        columns = list((self._ways < self._n).astype(np.float64))
         for y in range(self._n):
             levels = np.sort(self._near[:, y])
             for size in _NEAREST:
                 if size <= self._n:
                     near = np.flatnonzero(self._near[:, y] <= levels[size - 1])
-                    found.append(self._falling(self._ways[:, near].min(axis=1)))
-        return np.asarray(np.unique(np.round(found, 14), axis=0))
+                    columns.append(self._falling(self._ways[:, near].min(axis=1)))
+        return np.asarray(np.unique(np.round(columns, 14), axis=0))
 
     def _falling(self, ways: IntArray) -> FloatArray:
         """e^(-ε·edges), and 0 where no way leads: where there is none, nothing need be kept."""
@@ -396,10 +396,10 @@ class _Search:
 
         rows = sparse.csr_matrix(np.where(self._columns < _NOTHING, 0.0, self._columns).T)
         for method in ("highs-ipm", "highs-ds") if len(self._columns) > _MANY else ("highs-ds", "highs-ipm"):
-            found = linprog(self._costs, A_eq=rows, b_eq=np.ones(self._n), bounds=(0, None), method=method)
-            if found.x is not None:
-                return _Mixture(float(found.fun), np.asarray(found.x), np.asarray(found.eqlin.marginals))
-        raise Uncertified(f"the columns were not mixed: {found.message}")
+            solution = linprog(self._costs, A_eq=rows, b_eq=np.ones(self._n), bounds=(0, None), method=method)
+            if solution.x is not None:
+                return _Mixture(float(solution.fun), np.asarray(solution.x), np.asarray(solution.eqlin.marginals))
+        raise Uncertified(f"the columns were not mixed: {solution.message}")
 
     def _lowered(self, multipliers: FloatArray) -> tuple[float, FloatArray]:
         """A bound for all mechanisms (in units), and columns (k, n) that cost less than the multipliers allow.
@@ -410,7 +410,7 @@ class _Search:
         lowered = multipliers.copy()
         if self._best is not None:
             lowered = self._towards * multipliers + (1 - self._towards) * self._best
-        found = []
+        columns = []
         for y in range(self._n):
             costs = self._prices[:, y] - lowered
             if (costs >= 0).all():
@@ -419,11 +419,11 @@ class _Search:
             too_much, column = window.priced(costs)
             lowered[window.states] -= too_much
             if float(too_much.sum()) > _NO_GAIN and column.max() > _NOTHING:
-                found.append(self._extended(window, column))
+                columns.append(self._extended(window, column))
         if self._best is None or lowered.sum() > self._best.sum():
             self._best = lowered
         bound = float(self._best.sum())
-        return max(0.0, bound - _ROUNDING * float(np.abs(self._best).sum())), np.array(found).reshape(-1, self._n)
+        return max(0.0, bound - _ROUNDING * float(np.abs(self._best).sum())), np.array(columns).reshape(-1, self._n)
 
     def _window(self, y: int, wanted: BoolArray) -> _Window:
         """The answers near y and all that are wanted: the search space for a column of y."""
@@ -441,13 +441,13 @@ class _Search:
                 np.maximum(whole, weight * self._falling(self._ways[state]), out=whole)
         return np.asarray(whole / whole.max())
 
-    def _add(self, found: FloatArray, mixture: _Mixture) -> None:
+    def _add(self, columns: FloatArray, mixture: _Mixture) -> None:
         """Take new columns, and leave out those that are least of use."""
         dear = self._costs - self._columns @ mixture.multipliers
         spare = min(len(dear), _SPARE * self._n) - 1
-        kept = (mixture.shares > _NOTHING) | (dear <= np.partition(dear, spare)[spare])
-        self._columns = np.concatenate([self._columns[kept], found])
-        self._costs = np.concatenate([self._costs[kept], self._cost(found)])
+        useful = (mixture.shares > _NOTHING) | (dear <= np.partition(dear, spare)[spare])
+        self._columns = np.concatenate([self._columns[useful], columns])
+        self._costs = np.concatenate([self._costs[useful], self._cost(columns)])
 
     def _law(self, mixture: _Mixture) -> FloatArray:
         """The table (n, n) of a mixture: columns that name the same answer are added up, and every row sums to 1."""
@@ -491,8 +491,8 @@ class _Window:
             to_states = ways[np.ix_(outside, states)]
             stands_for[outside] = to_states.argmin(axis=1)
             share[outside] = falling(to_states.min(axis=1))
-        own = place[edges[inside[edges].all(axis=1)]]
-        return cls(inside, states, stands_for, share, np.concatenate([own, own[:, ::-1]]), epsilon)
+        inner = place[edges[inside[edges].all(axis=1)]]
+        return cls(inside, states, stands_for, share, np.concatenate([inner, inner[:, ::-1]]), epsilon)
 
     @cached_property
     def _rows(self) -> Any:
@@ -515,13 +515,13 @@ class _Window:
         from scipy.optimize import linprog
 
         m, k = len(self.states), len(self.edges)
-        own = np.bincount(self.stands_for, weights=costs * self.share, minlength=m)
-        unit = float(np.abs(own).max()) or 1.0
+        per_state = np.bincount(self.stands_for, weights=costs * self.share, minlength=m)
+        unit = float(np.abs(per_state).max()) or 1.0
         asked = np.concatenate([np.zeros(k), np.ones(m)])
-        found = linprog(asked, A_ub=self._rows, b_ub=own / unit, bounds=(0, None), method="highs-ds")
-        if found.x is None:
-            return np.maximum(0.0, -own), np.zeros(m)
-        edges = np.maximum(0.0, found.x[:k])
+        solution = linprog(asked, A_ub=self._rows, b_ub=per_state / unit, bounds=(0, None), method="highs-ds")
+        if solution.x is None:
+            return np.maximum(0.0, -per_state), np.zeros(m)
+        edges = np.maximum(0.0, solution.x[:k])
         # Whatever the solver's tolerances were: with these multipliers of edges, no less than this is enough.
-        lacking = np.maximum(0.0, self._rows[:, :k] @ edges - own / unit) * unit
-        return lacking, np.maximum(0.0, -np.asarray(found.ineqlin.marginals))
+        lacking = np.maximum(0.0, self._rows[:, :k] @ edges - per_state / unit) * unit
+        return lacking, np.maximum(0.0, -np.asarray(solution.ineqlin.marginals))

@@ -19,9 +19,9 @@ def attacks(report: Any, *, ax: Axes | None = None) -> Axes:
     if not isinstance(report, AttackReport):
         raise InvalidInput("report", type(report).__name__, "what dphmm.audit.attack gives")
     ax = plain(axes(ax))
-    for one, shade, mark in zip(report.measured, cycle(COLOURS), cycle(MARKS)):
-        steps = one.per_step()
-        ax.plot(steps["t"], steps["expected_error"], color=shade, marker=mark, markersize=4, label=literal(one.name))
+    for attack, shade, mark in zip(report.measured, cycle(COLOURS), cycle(MARKS)):
+        steps = attack.per_step()
+        ax.plot(steps["t"], steps["expected_error"], color=shade, marker=mark, markersize=4, label=literal(attack.name))
     titled(ax, "FOR THE OWNER ALONE: how far off adversaries are")
     ax.set(xlabel="time step", ylabel=f"expected error, {report.unit}")
     ax.set_ylim(bottom=0)

@@ -46,7 +46,7 @@ def belief(release: ReleaseReport, step: int | None = None, *, person: str | Non
     truth is drawn where the report has it. Raises InvalidInput for answers that are not in the plane.
     """
     report = _planar(release)
-    chosen = None if person is None else next((one for one in report.persons if one.name == person), None)
+    chosen = None if person is None else next((listed for listed in report.persons if listed.name == person), None)
     if person is not None and chosen is None:
         raise InvalidInput("person", person, f"one of the {len(report.persons)} people of the report")
     shown = chosen or Shown(report).person
@@ -118,7 +118,7 @@ def shares(found: Any, period: str | None = None) -> Figure:
         return _drawn(found, figures.shares(found), "a report without shares of labels", "one of labels, with answers")
     if not isinstance(found, Population):
         raise InvalidInput("found", type(found).__name__, "a report, or what dphmm.reconstruction.population gives")
-    periods = {one.period: one for one in found.densities}
+    periods = {density.period: density for density in found.densities}
     name = next(iter(periods)) if period is None and len(periods) == 1 else period
     if name not in periods:
         more = ", ..." * (len(periods) > 5)
@@ -148,10 +148,10 @@ def ladder(plan: SchedulePlan | Sequence[SchedulePlan]) -> Figure:
         return figures.ladder(plan)
     if not isinstance(plan, (list, tuple)) or not plan:
         raise InvalidInput("plan", type(plan).__name__, "what dphmm.choose.plan found, or a list of such plans")
-    found = [_plan(one) for one in plan]
-    if any(one.digests != found[0].digests for one in found):
+    plans = [_plan(entry) for entry in plan]
+    if any(other.digests != plans[0].digests for other in plans):
         raise InvalidInput("plan", "plans of different models, policies or states", "plans of one")
-    return figures.ladder_of_plans(found)
+    return figures.ladder_of_plans(plans)
 
 
 def _plan(plan: Any) -> SchedulePlan:

@@ -68,9 +68,9 @@ def alone(values: Any) -> str:
 
 def in_plane(space: StateSpace, points: Any) -> FloatArray:
     """The first two numbers of answers (n, d); 0 for the second where there is but one."""
-    given = np.asarray(points, dtype=np.float64)
-    given = given.reshape(-1, space.dimension)
-    return given[:, :2] if space.dimension > 1 else np.stack([given[:, 0], np.zeros(len(given))], axis=1)
+    rows = np.asarray(points, dtype=np.float64)
+    rows = rows.reshape(-1, space.dimension)
+    return rows[:, :2] if space.dimension > 1 else np.stack([rows[:, 0], np.zeros(len(rows))], axis=1)
 
 
 def ground(space: StateSpace, ax: Axes) -> Axes:

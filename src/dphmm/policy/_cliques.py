@@ -121,8 +121,8 @@ class CliqueGraph(PolicyGraph):
     def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
         if lattice.shape[1] != 2:
             return None
-        found, rows = _kernels.policy.differences_of_cliques(*self._rows(within), lattice, within.plan_states)
-        return rows if found else None
+        fits, rows = _kernels.policy.differences_of_cliques(*self._rows(within), lattice, within.plan_states)
+        return rows if fits else None
 
     def _rows(self, within: Constraint) -> Rows:
         """The contracted cliques of two states and more; one that is the one before it may be left out."""
@@ -215,8 +215,8 @@ class Transition(CliqueGraph):
             raise InvalidInput("model", None, "the model of the transition policy")
         built = transition(model, description.get("order", 1))
         if built.describe() != description:
-            found = str(built.describe()["moves"])[:16]
-            raise InvalidInput("model", f"moves with hash {found}", f"{str(description.get('moves'))[:16]}")
+            moves = str(built.describe()["moves"])[:16]
+            raise InvalidInput("model", f"moves with hash {moves}", f"{str(description.get('moves'))[:16]}")
         return built
 
 
@@ -253,12 +253,12 @@ def categorical(labels: Sequence[Any] | NDArray[Any]) -> Categorical:
 
     ``labels`` : one per state, any hashable values but NaN and None. Only which are equal matters.
     """
-    given = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-    if not given:
+    listed = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    if not listed:
         raise InvalidInput("labels", "no labels", "one per state")
     numbers: dict[Any, int] = {}
-    categories = np.empty(len(given), dtype=np.int64)
-    for state, label in enumerate(given):
+    categories = np.empty(len(listed), dtype=np.int64)
+    for state, label in enumerate(listed):
         if label is None or label != label:
             raise InvalidInput(f"labels[{state}]", label, "a label")
         try:

@@ -160,19 +160,19 @@ def from_edges(edges: ArrayLike, N: int) -> EdgeGraph:
     says so. Raises InvalidInput naming the edge for an unknown state.
     """
     n = count_of_states(N)
-    given = np.asarray(edges)
-    if given.size == 0:
+    pairs = np.asarray(edges)
+    if pairs.size == 0:
         return EdgeGraph(n, np.zeros((0, 2), dtype=np.int64))
-    if given.ndim != 2 or given.shape[1] != 2:
-        raise InvalidInput("edges", f"an array of shape {given.shape}", "pairs of states (m, 2)")
-    if given.dtype.kind not in "iu":
-        raise InvalidInput("edges", f"dtype {given.dtype}", "integer state numbers")
-    outside = np.flatnonzero(np.any((given < 0) | (given >= n), axis=1))
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise InvalidInput("edges", f"an array of shape {pairs.shape}", "pairs of states (m, 2)")
+    if pairs.dtype.kind not in "iu":
+        raise InvalidInput("edges", f"dtype {pairs.dtype}", "integer state numbers")
+    outside = np.flatnonzero(np.any((pairs < 0) | (pairs >= n), axis=1))
     if len(outside):
         k = int(outside[0])
-        pair = f"({given[k, 0]}, {given[k, 1]})"
+        pair = f"({pairs[k, 0]}, {pairs[k, 1]})"
         raise InvalidInput(f"edges[{k}]", pair, f"states from 0 to {n - 1}")
-    a, b = given.astype(np.int64).T
+    a, b = pairs.astype(np.int64).T
     loops = int((a == b).sum())
     notes = (f"{loops} edges from a state to itself were dropped: they protect nothing",) if loops else ()
     return EdgeGraph(n, sorted_edges(a, b), notes)
@@ -276,18 +276,18 @@ def from_node_link(path: str | os.PathLike[str], space: Any) -> EdgeGraph:
     document = read_json(path)
     if not isinstance(document, dict):
         raise InvalidInput(str(path), type(document).__name__, "an object with nodes and edges")
-    given = [key for key in ("edges", "links") if key in document]
-    if len(given) != 1:
-        raise InvalidInput(str(path), f"{len(given)} lists of edges", "one, named edges or links")
+    keys = [key for key in ("edges", "links") if key in document]
+    if len(keys) != 1:
+        raise InvalidInput(str(path), f"{len(keys)} lists of edges", "one, named edges or links")
     nodes = [_field(node, "id", f"nodes[{k}]") for k, node in enumerate(_list(document, "nodes"))]
     edges = [
         (
-            f"{given[0]}[{k}]",
-            _field(e, "source", f"{given[0]}[{k}]"),
-            _field(e, "target", f"{given[0]}[{k}]"),
+            f"{keys[0]}[{k}]",
+            _field(e, "source", f"{keys[0]}[{k}]"),
+            _field(e, "target", f"{keys[0]}[{k}]"),
             e,
         )
-        for k, e in enumerate(_list(document, given[0]))
+        for k, e in enumerate(_list(document, keys[0]))
     ]
     weighted = ((place, a, b, edge.get("weight", 1)) for place, a, b, edge in edges)
     directed = document.get("directed", False)
@@ -317,19 +317,19 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     except InvalidInput:
         raise
     except json.JSONDecodeError as error:
-        came = f"text that is not valid JSON at line {error.lineno} column {error.colno}"
-        raise InvalidInput(str(path), came, "a JSON document") from None
+        got = f"text that is not valid JSON at line {error.lineno} column {error.colno}"
+        raise InvalidInput(str(path), got, "a JSON document") from None
     except (ValueError, RecursionError):
         raise InvalidInput(str(path), "JSON nested too deeply, or a number too long", "a JSON document") from None
 
 
 def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in members:
             raise InvalidInput("JSON", f"the key {key!r} twice", "each key once")
-        found[key] = value
-    return found
+        members[key] = value
+    return members
 
 
 def _no_constant(name: str) -> Any:
@@ -469,7 +469,7 @@ def named_policy(
     states = _States(space)
     declared = None if nodes is None else {states.of(node, f"node {k}") for k, node in enumerate(nodes)}
     pairs = np.zeros((0, 2), dtype=np.int64)
-    found: list[tuple[int, int]] = []
+    ends: list[tuple[int, int]] = []
     for place, a, b, weight in edges:
         if not _is_one(weight, place):
             raise InvalidInput(place, f"weight {weight!r}", "no weight, or 1: a policy has none")
@@ -477,9 +477,9 @@ def named_policy(
         for node, state in zip((a, b), pair, strict=True):
             if declared is not None and state not in declared:
                 raise InvalidInput(place, node, "a node listed among the nodes")
-        found.append(pair)
-    if found:
-        pairs = np.array(found, dtype=np.int64)
+        ends.append(pair)
+    if ends:
+        pairs = np.array(ends, dtype=np.int64)
     if directed:
         check_symmetric(pairs[:, 0], pairs[:, 1], states.count, "graph")
     return from_edges(pairs, states.count)

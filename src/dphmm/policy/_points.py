@@ -78,8 +78,8 @@ class Cells:
         if len(self.table):
             beside: IntArray = self.table[targets]
             return beside
-        found = np.minimum(np.searchsorted(self.linear, targets), len(self.linear) - 1)
-        return np.where(self.linear[found] == targets, found, -1)
+        place = np.minimum(np.searchsorted(self.linear, targets), len(self.linear) - 1)
+        return np.where(self.linear[place] == targets, place, -1)
 
     def least(self, values: IntArray) -> IntArray:
         """The least of the values (N,) of each cell's states."""
@@ -96,8 +96,8 @@ class Cells:
     def any(self, mask: BoolArray) -> BoolArray:
         """True where a cell holds a state of the mask."""
         ordered = mask.take(self.order)
-        found: BoolArray = ordered if self.singles else np.logical_or.reduceat(ordered, self.starts[:-1])
-        return found
+        held: BoolArray = ordered if self.singles else np.logical_or.reduceat(ordered, self.starts[:-1])
+        return held
 
     def states_in(self, cells: IntArray) -> tuple[IntArray, IntArray]:
         """All states of each of ``cells``, and for each of these states the position of its cell in ``cells``."""
@@ -195,10 +195,10 @@ def hull_points(points: IntArray) -> IntArray:
         columns = np.ascontiguousarray(points.T)
         vertices: IntArray = points[_kernels.points.convex_chain(columns[0], columns[1])]
         return vertices
-    kept = np.unique(points, axis=0)
+    candidates = np.unique(points, axis=0)
     for axis in range(d):
-        kept = _line_ends(kept, axis)
-    return _without_interior(kept) if len(kept) > _MANY else kept
+        candidates = _line_ends(candidates, axis)
+    return _without_interior(candidates) if len(candidates) > _MANY else candidates
 
 
 def _line_ends(points: IntArray, axis: int) -> IntArray:
@@ -209,8 +209,8 @@ def _line_ends(points: IntArray, axis: int) -> IntArray:
     rest = np.delete(ranked, axis, axis=1)
     starts = np.r_[True, np.any(rest[1:] != rest[:-1], axis=1)]
     ends = np.r_[starts[1:], True]
-    kept: IntArray = ranked[starts | ends]
-    return kept
+    extreme: IntArray = ranked[starts | ends]
+    return extreme
 
 
 def _without_interior(points: IntArray) -> IntArray:

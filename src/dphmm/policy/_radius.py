@@ -103,8 +103,8 @@ class Offsets(PolicyGraph):
         low, high = cells.least(spread[0]), cells.most(spread[1])
         if values.dtype != object:
             return _kernels.policy.widest_pair(cells.linear, active, cells.deltas, cells.table, low, high)
-        own = np.flatnonzero(active)
-        best = max((high[c] - low[c], int(c), int(c)) for c in own)
+        numbers = np.flatnonzero(active)
+        best = max((high[c] - low[c], int(c), int(c)) for c in numbers)
         for a, b in self._cell_pairs(active):
             for up, down in ((a, b), (b, a)):
                 rises = high[up] - low[down]
@@ -138,22 +138,22 @@ class Offsets(PolicyGraph):
         for a, b in self._cell_pairs(active):
             total += int((sizes[a] * sizes[b]).sum())
             refuse_too_many(total, "constraint", "list the edges of fewer states")
-        found = [sorted_edges(a, b) for a, b in self._state_pairs(within)]
-        edges = np.concatenate([np.zeros((0, 2), dtype=np.int64), *found])
+        pairs = [sorted_edges(a, b) for a, b in self._state_pairs(within)]
+        edges = np.concatenate([np.zeros((0, 2), dtype=np.int64), *pairs])
         return sorted_edges(edges[:, 0], edges[:, 1])
 
     def _around(self, states: IntArray) -> IntArray:
         cells = self.cells
-        own = np.unique(cells.cell_of[states])
-        beside = [cells.beside(own, sign * int(delta)) for delta in cells.deltas for sign in (1, -1)]
-        all_cells = np.unique(np.concatenate([own, *beside]))
+        inner = np.unique(cells.cell_of[states])
+        beside = [cells.beside(inner, sign * int(delta)) for delta in cells.deltas for sign in (1, -1)]
+        all_cells = np.unique(np.concatenate([inner, *beside]))
         return cells.states_in(all_cells[all_cells >= 0])[0]
 
     def _joins(self, a: IntArray, b: IntArray) -> BoolArray:
         # Axes are padded so that no other difference of two points has an offset's linear step.
         steps = self.cells.linear[self.cells.cell_of[a]] - self.cells.linear[self.cells.cell_of[b]]
-        found: BoolArray = np.isin(np.abs(steps), np.append(np.abs(self.cells.deltas), 0))
-        return found
+        joined: BoolArray = np.isin(np.abs(steps), np.append(np.abs(self.cells.deltas), 0))
+        return joined
 
     def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:
         if self._is_own(lattice, within):
@@ -171,10 +171,10 @@ class Offsets(PolicyGraph):
         if lattice.shape[1] != 2 or not cells.singles:
             return None
         where = cells.linear, cells.order, cells.bands
-        found, rows = _kernels.policy.differences_within(
+        fits, rows = _kernels.policy.differences_within(
             *where, within.support, within.surrogate, within.plan_states, lattice, *_kernels.points.bounds(lattice)
         )
-        return rows if found else None
+        return rows if fits else None
 
     def _is_own(self, lattice: IntArray, within: Constraint) -> bool:
         """True if differences of answers are the offsets themselves: the graph's own points, perhaps translated."""
@@ -200,8 +200,8 @@ class Offsets(PolicyGraph):
     def _occurring(self, within: Constraint) -> IntArray:
         active = self.cells.any(within.support)
         near = _kernels.policy.within_extent(self.cells.points, active, self.cells.offsets)
-        found = self.cells.offsets[near][self._occur(near, active)]
-        return found if found.shape[1] == 2 else symmetric(found)
+        offsets = self.cells.offsets[near][self._occur(near, active)]
+        return offsets if offsets.shape[1] == 2 else symmetric(offsets)
 
     def _occur(self, near: BoolArray, active: BoolArray) -> BoolArray:
         """True where one of the offsets that are ``near`` enough lies between active cells."""
@@ -214,13 +214,13 @@ class Offsets(PolicyGraph):
 
     def _cell_pairs(self, active: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
         """Pairs of different active cells, offset by offset; only offsets that occur."""
-        own = np.flatnonzero(active)
+        numbers = np.flatnonzero(active)
         for delta in self.cells.deltas:
-            other = self.cells.beside(own, int(delta))
+            other = self.cells.beside(numbers, int(delta))
             both = other >= 0
             both[both] = active[other[both]]
             if both.any():
-                yield own[both], other[both]
+                yield numbers[both], other[both]
 
     def _state_pairs(self, within: Constraint) -> Iterator[tuple[IntArray, IntArray]]:
         """The ends of contracted edges, offset by offset, with repetitions.
@@ -264,8 +264,8 @@ def _autocorrelated(points: IntArray, offsets: IntArray) -> BoolArray:
     mask[tuple((points - points.min(axis=0)).T)] = 1.0
     transform = rfftn(mask)
     pairs = irfftn(transform * transform.conj(), s=shape)
-    found: BoolArray = pairs[tuple((offsets % np.array(shape)).T)] > 0.5
-    return found
+    between: BoolArray = pairs[tuple((offsets % np.array(shape)).T)] > 0.5
+    return between
 
 
 #: Distances of answers that are no lattice points are compared with this relative tolerance.
@@ -314,8 +314,8 @@ class Radius(PolicyGraph):
             raise InvalidInput("r", description["r"], "a number written as 3 or 7/2")
         built = radius(space, Fraction(description["r"]), closed=description["closed"])
         if built.describe() != description:
-            found = str(built.describe().get("answers"))[:16]
-            raise InvalidInput("space", f"answers with hash {found}", f"{str(description.get('answers'))[:16]}")
+            answers = str(built.describe().get("answers"))[:16]
+            raise InvalidInput("space", f"answers with hash {answers}", f"{str(description.get('answers'))[:16]}")
         return built
 
 
@@ -395,8 +395,8 @@ def _of_lattice(points: IntArray, pitch: tuple[Fraction, ...], r: Fraction, clos
     # Coordinates are rounded relative to the whole span, distances only to themselves.
     slack = float(scaled.max(initial=0.0)) * 2.0**-48
     pairs = _close_pairs(scaled, math.sqrt(largest) * (1 + _SLACK) + slack)
-    kept = pairs[metric.within(points[pairs[:, 1]] - points[pairs[:, 0]], largest)]
-    return ListedRadius(len(points), kept, r, closed, content)
+    near = pairs[metric.within(points[pairs[:, 1]] - points[pairs[:, 0]], largest)]
+    return ListedRadius(len(points), near, r, closed, content)
 
 
 def _of_floats(answers: FloatArray, r: Fraction, closed: bool) -> Radius:
@@ -484,8 +484,8 @@ def least_radius(space: Any, covers: float) -> Fraction:
         return _of_cells(space, covers)
     if isinstance(space, H3) and space.polygons is not None:
         return _of_polygons(space, covers)
-    came = "H3 cells without the h3 package" if isinstance(space, H3) else "states that are no cells of a map"
-    raise InvalidInput("covers", f"a distance for {came}", "cells of a map; r, in answer units, elsewhere")
+    got = "H3 cells without the h3 package" if isinstance(space, H3) else "states that are no cells of a map"
+    raise InvalidInput("covers", f"a distance for {got}", "cells of a map; r, in answer units, elsewhere")
 
 
 def _joins_all(policy: PolicyGraph) -> bool:
@@ -499,14 +499,14 @@ def _joins_all(policy: PolicyGraph) -> bool:
 
 
 def _of_grid(policy: PolicyGraph, grid: Grid) -> float:
-    own = _own_offsets(policy, grid)
+    offsets = _own_offsets(policy, grid)
     checked = 0
     for gap, offset in grid.offsets_by_gap():
-        if own is not None and offset in own:
+        if offsets is not None and offset in offsets:
             continue
         a, b = grid.pairs_at(offset)
         checked += len(a)
-        apart = len(a) > 0 and (own is not None or not policy.joins(a, b).all())
+        apart = len(a) > 0 and (offsets is not None or not policy.joins(a, b).all())
         if apart or checked > _MOST_PAIRS:
             return min(gap, grid.around_the_earth)
     return math.inf
@@ -521,8 +521,8 @@ def _own_offsets(policy: PolicyGraph, grid: Grid) -> set[tuple[int, int]] | None
 
 def _of_cells(grid: Grid, covers: float) -> Fraction:
     if covers > grid.around_the_earth:
-        came = f"{covers:g} m on a map whose sides are {grid.around_the_earth:.0f} m apart round the earth"
-        raise InvalidInput("covers", came, "no more than that, or the complete policy")
+        got = f"{covers:g} m on a map whose sides are {grid.around_the_earth:.0f} m apart round the earth"
+        raise InvalidInput("covers", got, "no more than that, or the complete policy")
     near = [offset for gap, offset in _nearer(grid, covers)]
     farthest = _farthest_answers(grid, near) if len(grid.merges) else _farthest_cells(grid, near)
     longer = next(square for square in range(farthest + 1, 2 * farthest + 3) if _is_two_squares(square))
@@ -627,8 +627,8 @@ class Knn(Listed):
             raise InvalidInput("space", None, "the space of the knn policy")
         built = knn(space, description["k"])
         if built.describe() != description:
-            found, expected = built.answers_hash, str(description.get("answers"))
-            raise InvalidInput("space", f"answers with hash {found[:16]}", expected[:16])
+            answers, expected = built.answers_hash, str(description.get("answers"))
+            raise InvalidInput("space", f"answers with hash {answers[:16]}", expected[:16])
         return built
 
 
@@ -672,8 +672,8 @@ def _built(k: int, coordinates: FloatArray, squares: _Squares, answers_hash: str
         raise InvalidInput("space", "one state", "two or more: every state has a nearest other one")
     k = whole(k, "k", 1, n - 1)
     none = np.zeros(0, dtype=np.int64)
-    kept = [_nearest(own, other, squares(own, other), k) for own, other in _candidates(coordinates, k)]
-    a, b = (np.concatenate([none, *ends]) for ends in zip(*kept, strict=True))
+    nearest = [_nearest(states, other, squares(states, other), k) for states, other in _candidates(coordinates, k)]
+    a, b = (np.concatenate([none, *ends]) for ends in zip(*nearest, strict=True))
     return Knn(sorted_edges(a, b), n, k, answers_hash)
 
 

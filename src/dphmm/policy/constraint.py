@@ -58,11 +58,11 @@ class Constraint:
 
     def __post_init__(self) -> None:
         for name, dtype in (("support", np.bool_), ("plan", np.bool_), ("surrogate", np.int64)):
-            given = np.asarray(getattr(self, name))
-            if given.ndim != 1 or given.dtype != dtype or len(given) != len(self.support):
-                came = f"an array of shape {given.shape} and type {given.dtype}"
-                raise InvalidInput(name, came, f"({len(self.support)},) of type {np.dtype(dtype)}")
-            self._keep(name, given.copy())
+            entries = np.asarray(getattr(self, name))
+            if entries.ndim != 1 or entries.dtype != dtype or len(entries) != len(self.support):
+                got = f"an array of shape {entries.shape} and type {entries.dtype}"
+                raise InvalidInput(name, got, f"({len(self.support)},) of type {np.dtype(dtype)}")
+            self._keep(name, entries.copy())
         self._number_states()
         self._check_surrogate()
 
@@ -153,10 +153,10 @@ _SURROGATES: WeakKeyDictionary[StateSpace, Surrogates] = WeakKeyDictionary()
 
 def surrogates_of(space: StateSpace) -> Surrogates:
     """The surrogates of a space's answers, made once."""
-    found = _SURROGATES.get(space)
-    if found is None:
-        found = _SURROGATES[space] = Surrogates.of(space.lattice, space.frame.exact_pitch)
-    return found
+    surrogates = _SURROGATES.get(space)
+    if surrogates is None:
+        surrogates = _SURROGATES[space] = Surrogates.of(space.lattice, space.frame.exact_pitch)
+    return surrogates
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,8 @@ class PolicyGraph(ABC):
         points = self._points(lattice)
         along = np.asarray(direction)
         if along.shape != (points.shape[1],) or not (along.dtype == object or along.dtype.kind in "iu"):
-            came = f"an array of shape {along.shape} and type {along.dtype}"
-            raise InvalidInput("direction", came, f"{points.shape[1]} integers")
+            got = f"an array of shape {along.shape} and type {along.dtype}"
+            raise InvalidInput("direction", got, f"{points.shape[1]} integers")
         return self._extreme(along, points, self._constraint(constraint))
 
     def has_neighbor(self, constraint: Within = None) -> BoolArray:
@@ -185,22 +185,22 @@ class PolicyGraph(ABC):
     def _points(self, lattice: IntArray) -> IntArray:
         points = np.asarray(lattice)
         if points.ndim != 2 or points.dtype.kind != "i":
-            came = f"an array of shape {points.shape} and type {points.dtype}"
-            raise InvalidInput("lattice", came, f"integers of shape ({self.n_states}, d)")
+            got = f"an array of shape {points.shape} and type {points.dtype}"
+            raise InvalidInput("lattice", got, f"integers of shape ({self.n_states}, d)")
         if len(points) != self.n_states:
             raise InvalidInput("lattice", f"answers of {len(points)} states", f"of the policy's {self.n_states}")
         return points.astype(np.int64, copy=False)
 
     def _remember(self, within: Constraint, name: str, compute: Callable[[Constraint], T]) -> T:
         """The result of ``compute`` for a constraint; the constraint, which is immutable, keeps it."""
-        found: T | None = within.answers.get((self, name))
-        if found is None:
-            found = compute(within)
+        answer: T | None = within.answers.get((self, name))
+        if answer is None:
+            answer = compute(within)
             # Whoever is given it must not change what the next one is told.
-            if isinstance(found, np.ndarray):
-                found.setflags(write=False)
-            within.answers[self, name] = found
-        return found
+            if isinstance(answer, np.ndarray):
+                answer.setflags(write=False)
+            within.answers[self, name] = answer
+        return answer
 
 
 def count_of_states(n: object) -> int:
@@ -354,13 +354,13 @@ class Union(PolicyGraph):
         return np.unique(np.concatenate([part._around(states) for part in self.parts]))
 
     def _joins(self, a: IntArray, b: IntArray) -> BoolArray:
-        found: BoolArray = np.logical_or.reduce([part._joins(a, b) for part in self.parts])
-        return found
+        joined: BoolArray = np.logical_or.reduce([part._joins(a, b) for part in self.parts])
+        return joined
 
     def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
-        found = [part._few(lattice, within) for part in self.parts]
-        few = [rows for rows in found if rows is not None]
-        return np.vstack(few) if len(few) == len(found) else None
+        by_part = [part._few(lattice, within) for part in self.parts]
+        few = [rows for rows in by_part if rows is not None]
+        return np.vstack(few) if len(few) == len(by_part) else None
 
     def _spanning(self, lattice: IntArray, within: Constraint) -> IntArray:
         return np.vstack([part._spanning(lattice, within) for part in self.parts])
@@ -378,8 +378,8 @@ def union(*policies: PolicyGraph) -> PolicyGraph:
         if not isinstance(policy, PolicyGraph):
             raise InvalidInput("policies", type(policy).__name__, "policies")
         if policy.n_states != policies[0].n_states:
-            came = f"policies on {policies[0].n_states} and on {policy.n_states} states"
-            raise InvalidInput("policies", came, "one number of states")
+            got = f"policies on {policies[0].n_states} and on {policy.n_states} states"
+            raise InvalidInput("policies", got, "one number of states")
         for part in policy.parts if isinstance(policy, Union) else (policy,):
             parts[part.digest] = part
     if len(parts) == 1:

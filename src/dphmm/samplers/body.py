@@ -201,17 +201,17 @@ class LatticeSampler:
 
     def attempt(self, reader: WordReader) -> list[int] | None:
         """One attempt, exactly: a noise (d,), or None when refused."""
-        own = [reader.word() for _ in range(self.words_per_attempt)]
-        level = self._levels.choose(LazyUniform(own[0], reader))
+        words = [reader.word() for _ in range(self.words_per_attempt)]
+        level = self._levels.choose(LazyUniform(words[0], reader))
         x = [
             LazyUniform(word, reader).scaled(2 * half + 1) - half
-            for word, half in zip(own[1:], self._levels.half_widths(level), strict=False)
+            for word, half in zip(words[1:], self._levels.half_widths(level), strict=False)
         ]
         values = self._body.values(x)
         for value, offset, allowance in zip(values, self._body.offsets, self._allowances, strict=True):
             if value > self._stride * level * offset + allowance:
                 return None
-        if self._last is not None and not LazyUniform(own[-1], reader).below_exp(self._last_exponent(values)):
+        if self._last is not None and not LazyUniform(words[-1], reader).below_exp(self._last_exponent(values)):
             return None
         lattice = (sum(e * c for e, c in zip(row, x, strict=True)) for row in self._body.embedding)
         return [max(-NOISE_BOUND, min(NOISE_BOUND, component)) for component in lattice]
@@ -360,11 +360,11 @@ class DiscreteGaussian:
     def _kept(self, proposed: IntArray, bits: Bits) -> BoolArray:
         """A mask of the proposals that are kept: one word decides each, and later words where one leaves it open."""
         words = bits.uint64(len(proposed))
-        kept, open_ = self._certain(words, proposed)
+        accepted, open_ = self._certain(words, proposed)
         reader = WordReader(bits)
         for i in np.flatnonzero(open_).tolist():
-            kept[i] = LazyUniform(int(words[i]), reader).below_exp(self.exponent(int(proposed[i])))
-        return kept
+            accepted[i] = LazyUniform(int(words[i]), reader).below_exp(self.exponent(int(proposed[i])))
+        return accepted
 
     def exponent(self, z: int) -> Fraction:
         """x of the acceptance exp(-x) of a proposal."""
@@ -376,8 +376,8 @@ class DiscreteGaussian:
         low = (words >> np.uint64(11)).astype(np.float64) * _ULP
         size = np.abs(proposed).astype(np.float64)
         chance = np.exp(-self._exponents(size))
-        kept = low + _ULP <= chance - _MARGIN
-        return kept, ~kept & (low < chance + _MARGIN)
+        accepted = low + _ULP <= chance - _MARGIN
+        return accepted, ~accepted & (low < chance + _MARGIN)
 
     def _exponents(self, size: FloatArray) -> FloatArray:
         distance = (size - float(self.variance / self._t)) / self.deviation

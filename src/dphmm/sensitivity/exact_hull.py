@@ -248,15 +248,15 @@ class PolicyDifferences:
 
 def independent(source: Differences) -> list[list[int]]:
     """As many independent differences as the set has: found by asking, so the rank is never a matter of tolerance."""
-    found: list[list[int]] = []
+    basis: list[list[int]] = []
     while True:
-        for orthogonal in null_lattice(found, source.dimension):
+        for orthogonal in null_lattice(basis, source.dimension):
             value, point = source.extreme(np.array(orthogonal, dtype=np.int64))
             if value:
-                found.append([int(x) for x in point])
+                basis.append([int(x) for x in point])
                 break
         else:
-            return found
+            return basis
 
 
 def dot(points: IntArray, direction: IntArray | Sequence[int]) -> IntArray:
@@ -304,7 +304,7 @@ def symmetric_polygon(support: PlaneSupport) -> tuple[list[Point], list[tuple[Po
 
 def _between(start: Point, end: Point, support: PlaneSupport) -> list[Point]:
     """The corners strictly between two boundary points, counter-clockwise."""
-    found: list[Point] = []
+    corners: list[Point] = []
     pending = [(start, end)]
     while pending:
         p, q = pending.pop()
@@ -312,11 +312,11 @@ def _between(start: Point, end: Point, support: PlaneSupport) -> list[Point]:
         value, point = support(normal)
         if value == normal[0] * p[0] + normal[1] * p[1]:
             if q != end:
-                found.append(q)
+                corners.append(q)
             continue
         pending.append((point, q))
         pending.append((p, point))
-    return found
+    return corners
 
 
 def _outward(p: Point, q: Point) -> Point:
@@ -327,15 +327,15 @@ def _outward(p: Point, q: Point) -> Point:
 
 def _without_flat_corners(corners: list[Point]) -> list[Point]:
     """Drop points inside an edge; the half boundary is closed by the negative of its first corner."""
-    kept = []
+    sharp = []
     n = len(corners)
     for i, corner in enumerate(corners):
         before = corners[i - 1] if i else (-corners[-1][0], -corners[-1][1])
         after = corners[i + 1] if i + 1 < n else (-corners[0][0], -corners[0][1])
         turn = (corner[0] - before[0]) * (after[1] - corner[1]) - (corner[1] - before[1]) * (after[0] - corner[0])
         if turn != 0:
-            kept.append(corner)
-    return kept
+            sharp.append(corner)
+    return sharp
 
 
 MOST_DIMENSIONS_OF_A_HULL = 6
@@ -403,12 +403,12 @@ def _qhull_body(source: Differences) -> Body | None:
         if many and len(np.unique(hull.equations, axis=0)) > 2 * _MOST_FACETS:
             return None
         proposed, exact = _proposals(hull, cloud)
-        found: set[tuple[int, ...]] = set()
+        extremes: set[tuple[int, ...]] = set()
         for normal in proposed - facets.keys():
             value, point = source.extreme(np.array(normal, dtype=np.int64))
             facets[normal] = value
-            found.add(tuple(map(int, point)))
-        fresh = {p for p in found if p not in points and tuple(-x for x in p) not in points}
+            extremes.add(tuple(map(int, point)))
+        fresh = {p for p in extremes if p not in points and tuple(-x for x in p) not in points}
         if not fresh:
             break
         points |= fresh
@@ -442,12 +442,12 @@ def _proposals(hull: Any, cloud: IntArray) -> tuple[set[tuple[int, ...]], bool]:
     """
     exact = _cofactor_normals(cloud, hull.simplices)
     planes = _planes(hull.equations)
-    own = [next((exact[i] for i in members if exact[i] is not None), None) for members in planes]
+    normals = [next((exact[i] for i in members if exact[i] is not None), None) for members in planes]
     if all(
         normal is not None and len(set(dot(cloud[np.unique(hull.simplices[members])], normal).tolist())) == 1
-        for normal, members in zip(own, planes, strict=True)
+        for normal, members in zip(normals, planes, strict=True)
     ):
-        return {normal for normal in own if normal is not None}, True
+        return {normal for normal in normals if normal is not None}, True
     rounded = [_rounded(equation[:-1]) for equation in hull.equations]
     return {a or b for a, b in zip(exact, rounded, strict=True)}, None not in exact
 
@@ -539,8 +539,8 @@ def _fan(body: Body) -> IntArray:
         return np.stack([vertices, np.roll(vertices, -1, axis=0)], axis=1)
     if body.simplices is None:
         raise InvalidInput("body", "corners without simplices", "both")
-    found: IntArray = vertices[body.simplices]
-    return found
+    fan: IntArray = vertices[body.simplices]
+    return fan
 
 
 def _box_widths(body: Body) -> list[int]:

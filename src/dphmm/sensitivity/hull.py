@@ -138,8 +138,8 @@ class SensitivityHull:
 
     def certify(self, differences: ArrayLike) -> bool:
         """True if every difference (m, d), in answer units, lies in K: a check independent of the construction of K."""
-        given = self._differences(differences).reshape(-1, self.dimension)
-        return bool(np.all(self.contains(given))) if len(given) else True
+        vectors = self._differences(differences).reshape(-1, self.dimension)
+        return bool(np.all(self.contains(vectors))) if len(vectors) else True
 
     def half_width(self, direction: ArrayLike) -> Fraction:
         """A certified bound on |direction·y| over K, in the coordinates y of its span; attained when K is exact."""
@@ -304,8 +304,8 @@ def hull_of(source: Differences, frame: Lattice) -> SensitivityHull:
     try:
         return _hull_within_64_bits(source, frame)
     except OverflowError:
-        came = f"a hull in {source.dimension} dimensions with numbers beyond 64 bits"
-        raise InvalidInput("answers", came, "fewer dimensions, or a coarser pitch") from None
+        got = f"a hull in {source.dimension} dimensions with numbers beyond 64 bits"
+        raise InvalidInput("answers", got, "fewer dimensions, or a coarser pitch") from None
 
 
 def _hull_within_64_bits(source: Differences, frame: Lattice) -> SensitivityHull:
@@ -440,9 +440,9 @@ def _extents(points: IntArray, directions: IntArray) -> list[int]:
     """Largest minus smallest of points·direction for each direction (m, d), exactly."""
     # Coordinates that came from beyond 64 bits are Python integers.
     if points.dtype == np.int64:
-        found: list[int] = _kernels.points.outer_extents(points, directions).tolist()
-        if len(found) == len(directions):
-            return found
+        extents: list[int] = _kernels.points.outer_extents(points, directions).tolist()
+        if len(extents) == len(directions):
+            return extents
     return [_extent(dot(points, direction)) for direction in directions]
 
 

@@ -267,12 +267,12 @@ def nearest_covered(hull: SensitivityHull, image: IntArray, targets: IntArray, a
     if widest < 2**62 and metric.fits(sides):
         weights = np.array(metric.weights, dtype=np.int64)
         within = rows.astype(np.int64).reshape(-1, len(weights)), limits
-        found = _kernels.points.nearest_within(image, weights, targets, among, *within)
+        nearest = _kernels.points.nearest_within(image, weights, targets, among, *within)
     else:
-        found = np.array([_covered_plainly(hull, image, state, among) for state in targets.tolist()], dtype=np.int64)
-    if len(found) and found.min() < 0:
+        nearest = np.array([_covered_plainly(hull, image, state, among) for state in targets.tolist()], dtype=np.int64)
+    if len(nearest) and nearest.min() < 0:
         raise Unprotectable("protection: a state that nothing within the hull hides has not been joined")
-    return found
+    return nearest
 
 
 def _bands(hull: SensitivityHull) -> tuple[NDArray[Any], IntArray]:
@@ -328,8 +328,8 @@ def lonely_states(policy: PolicyGraph, space: StateSpace, isolated: bool = False
     with ``isolated`` all states without a neighbour: for tables, where the hull hides nobody. States that the space
     has merged already, and their partners, are left out.
     """
-    found = policy.isolated(None) if isolated or space.has_labels else exposed_states(policy, space)
-    lonely: IntArray = np.setdiff1d(found, space.merges)
+    exposed = policy.isolated(None) if isolated or space.has_labels else exposed_states(policy, space)
+    lonely: IntArray = np.setdiff1d(exposed, space.merges)
     return lonely
 
 
@@ -433,17 +433,17 @@ def _nearest(
 
 
 def _recorded(policy: PolicyGraph, constraint: Constraint, given: IntArray) -> IntArray:
-    found: list[tuple[int, int]] = []
-    moved, kept = set[int](), set[int]()
+    pairs: list[tuple[int, int]] = []
+    moved, partners = set[int](), set[int]()
     for state, partner in given.tolist():
-        if not (constraint.plan[state] and constraint.plan[partner]) or state in kept or partner in moved:
+        if not (constraint.plan[state] and constraint.plan[partner]) or state in partners or partner in moved:
             # Of a mutual pair only one may be answered as the other: swapped, they would hide nothing.
             continue
         if np.setdiff1d(policy.neighbors(state, constraint), [partner]).size == 0:
-            found.append((state, partner))
+            pairs.append((state, partner))
             moved.add(state)
-            kept.add(partner)
-    return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+            partners.add(partner)
+    return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
 
 
 def _beside_partners(policy: PolicyGraph, space: StateSpace, pairs: IntArray) -> PolicyGraph:

@@ -82,9 +82,9 @@ def load_statement(release: PathLike) -> ReleaseStatement:
     """The statement beside a released file. Raises InvalidInput where there is none that can be read."""
     path = statement_path(release)
     if not path.exists():
-        came = f"{Path(release).name} without its privacy statement {path.name} beside it"
+        got = f"{Path(release).name} without its privacy statement {path.name} beside it"
         expected = "both: put the statement back beside the file, or write the folder again with dphmm release"
-        raise InvalidInput("released", came, expected)
+        raise InvalidInput("released", got, expected)
     return read_statement(path)
 
 
@@ -96,23 +96,23 @@ def read_statement(file: PathLike) -> ReleaseStatement:
     """
     path = checked_input(file, "statement")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        known = found["format"] == FORMAT and found["software"]["name"] == "dphmm"
+        parsed = json.loads(path.read_text(encoding="utf-8"))
+        known = parsed["format"] == FORMAT and parsed["software"]["name"] == "dphmm"
     except (ValueError, KeyError, TypeError, RecursionError):
         known = False
     if not known:
         raise InvalidInput("statement", str(path), f"a privacy statement of format {FORMAT}")
     try:
-        statement = typed(found, ReleaseStatement)
+        statement = typed(parsed, ReleaseStatement)
     except msgspec.ValidationError as error:
-        raise InvalidInput("statement", f"{path.name} {_fault(found, str(error))}", WRITTEN) from None
+        raise InvalidInput("statement", f"{path.name} {_fault(parsed, str(error))}", WRITTEN) from None
     except UnicodeEncodeError:
         raise InvalidInput("statement", f"{path.name} with a name that is no text", WRITTEN) from None
     except RecursionError:
         raise InvalidInput("statement", f"{path.name} with members too deep in each other", WRITTEN) from None
-    came = statement.contradiction()
-    if came is not None:
-        raise InvalidInput("statement", f"{path.name} with {came}", WRITTEN)
+    contradiction = statement.contradiction()
+    if contradiction is not None:
+        raise InvalidInput("statement", f"{path.name} with {contradiction}", WRITTEN)
     return statement
 
 
@@ -136,5 +136,5 @@ def _fault(found: Any, error: str) -> str:
     value = found
     for part in name.split("."):
         value = value[part]
-    told = ascii(value)
-    return f"with {name} {told if len(told) <= LONGEST_VALUE else told[:LONGEST_VALUE] + '...'}"
+    shown = ascii(value)
+    return f"with {name} {shown if len(shown) <= LONGEST_VALUE else shown[:LONGEST_VALUE] + '...'}"

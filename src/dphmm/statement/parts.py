@@ -118,8 +118,8 @@ AnyPart = TypeVar("AnyPart", bound=Part)
 
 def document(part: Part) -> dict[str, Any]:
     """A statement, or a part of one, as JSON has it; members that it does not have are left out."""
-    found: dict[str, Any] = msgspec.to_builtins(part, enc_hook=_plain)
-    return found
+    members: dict[str, Any] = msgspec.to_builtins(part, enc_hook=_plain)
+    return members
 
 
 def typed(found: Any, kind: type[AnyPart]) -> AnyPart:
@@ -149,9 +149,9 @@ def schema(kind: type[Part], rules: Sequence[Mapping[str, Any]] = ()) -> dict[st
         part["additionalProperties"] = False
         # A member with another default than none at all is always written.
         part["required"] = [known.name for known in msgspec.structs.fields(kinds[name]) if known.default is not UNSET]
-        for member, told in part["properties"].items():
-            told.pop("default", None)
-            told |= {"description": descriptions[member]} if member in descriptions else {}
+        for member, form in part["properties"].items():
+            form.pop("default", None)
+            form |= {"description": descriptions[member]} if member in descriptions else {}
     whole = parts.pop(kind.__name__)
     # Only a statement that is not written yet is about no file.
     whole["required"] += ["file"] * ("file" in whole["properties"])
@@ -166,7 +166,7 @@ def described(part: type[Part]) -> tuple[str, dict[str, str]]:
     """
     first, _, members = (inspect.getdoc(part) or "").partition("\n\n")
     entries = re.findall(r"^(\w+) : (.*(?:\n    .*)*)", members, re.MULTILINE)
-    return first, {name: " ".join(told.split()) for name, told in entries}
+    return first, {name: " ".join(text.split()) for name, text in entries}
 
 
 def _parts_of(kind: type[Part]) -> set[type[Part]]:
@@ -178,8 +178,8 @@ def _parts_of(kind: type[Part]) -> set[type[Part]]:
 def _named(annotation: Any) -> Iterator[type[Part]]:
     if isinstance(annotation, type) and issubclass(annotation, Part):
         yield annotation
-    for one in get_args(annotation):
-        yield from _named(one)
+    for argument in get_args(annotation):
+        yield from _named(argument)
 
 
 def _plain(value: object) -> object:

@@ -135,9 +135,9 @@ class CoveredDistance(Part, frozen=True, kw_only=True):
 
         None where the states are no cells of a map.
         """
-        found = [covered_distance(policy, space) for policy in policies]
-        known = [metres for metres in found if metres is not None]
-        return cls.at(ANY if min(known) == math.inf else min(known), space) if len(known) == len(found) else None
+        distances = [covered_distance(policy, space) for policy in policies]
+        known = [metres for metres in distances if metres is not None]
+        return cls.at(ANY if min(known) == math.inf else min(known), space) if len(known) == len(distances) else None
 
     @classmethod
     def at(cls, metres: Any, space: Any) -> CoveredDistance:
@@ -897,7 +897,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         def said(part: object) -> list[str]:
             return part.said(whole=self) if isinstance(part, Part) else []
 
-        told = {
+        sections = {
             "promise": [*self.promised, *self.said("assumes"), f"Source: {self.sentence('source')}."],
             "unit of privacy": self.said("unit"),
             "subjects": said(self.subjects),
@@ -919,35 +919,35 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             "randomness": said(self.randomness),
             "not protected": self.hides_not,
         }
-        return ((name, sentence) for name, sentences in told.items() for sentence in sentences)
+        return ((name, sentence) for name, sentences in sections.items() for sentence in sentences)
 
     @property
     def promise(self) -> SequencePromise | None:
         """The promise over paths; None without one. Raises InvalidInput for a wrong one."""
-        told = self.sequence
-        if told is UNSET:
+        stated = self.sequence
+        if stated is UNSET:
             return None
         try:
-            total = written_fraction(told.total)
-            return SequencePromise(total, steps=told.steps, window=told.window, per=told.per, zone=told.zone)
+            total = written_fraction(stated.total)
+            return SequencePromise(total, steps=stated.steps, window=stated.window, per=stated.per, zone=stated.zone)
         except (ValueError, ZeroDivisionError):
-            came = f"a promise over paths of {told.total[:LONGEST_VALUE]!r}"
-            raise InvalidInput("statement", came, WRITTEN) from None
+            got = f"a promise over paths of {stated.total[:LONGEST_VALUE]!r}"
+            raise InvalidInput("statement", got, WRITTEN) from None
 
     @property
     def asking(self) -> Schedule | None:
         """The schedule; None where every step was asked. Raises InvalidInput for a wrong one."""
-        told, promise = self.schedule, self.promise
-        if told is UNSET:
+        schedule, promise = self.schedule, self.promise
+        if schedule is UNSET:
             return None
         if promise is None:
             raise InvalidInput("statement", "a schedule without a promise over the sequence", WRITTEN)
         names = ["steps", "window", "per"] + ["zone"] * isinstance(promise.per, str)
         document = {name: getattr(promise, name) for name in names if getattr(promise, name) is not None}
-        document |= {"total": str(promise.exact), "schedule": told.name, "epsilon": self.epsilon}
-        steps = {"at": told.at, "hours": told.hours, "seed": told.seed}
+        document |= {"total": str(promise.exact), "schedule": schedule.name, "epsilon": self.epsilon}
+        steps = {"at": schedule.at, "hours": schedule.hours, "seed": schedule.seed}
         document |= {name: value for name, value in steps.items() if value is not UNSET}
-        return Schedule.of_document(document | ({"spreads": told.spreads} if told.spreads else {}))
+        return Schedule.of_document(document | ({"spreads": schedule.spreads} if schedule.spreads else {}))
 
     @property
     def choices(self) -> dict[str, str]:
@@ -964,40 +964,40 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
     @property
     def exact_epsilons(self) -> dict[float, Fraction]:
         """The epsilons that a row may have, by the number in the file: 0 of a public constant, or of one not asked."""
-        chosen = [] if self.varied is UNSET else [one.epsilon for one in self.varied.chosen]
-        found = [written_fraction(one) for one in dict.fromkeys((self.epsilon, *chosen, "0")) if one is not None]
-        return {float(epsilon): epsilon for epsilon in found}
+        chosen = [] if self.varied is UNSET else [choice.epsilon for choice in self.varied.chosen]
+        exact = [written_fraction(text) for text in dict.fromkeys((self.epsilon, *chosen, "0")) if text is not None]
+        return {float(epsilon): epsilon for epsilon in exact}
 
     @property
     def epsilons(self) -> tuple[Fraction, Fraction]:
         """The smallest and the largest epsilon that an answer may have. Raises ValueError for a text that is none."""
-        found = [epsilon for epsilon in self.exact_epsilons.values() if epsilon]
-        return min(found), max(found)
+        positive = [epsilon for epsilon in self.exact_epsilons.values() if epsilon]
+        return min(positive), max(positive)
 
     def contradiction(self) -> str | None:
         """A number that is not as it is written, or a member that another one contradicts; None without any."""
         chosen = () if self.varied is UNSET else self.varied.chosen
         numbers = {"epsilon": self.epsilon, "sequence.total": member(self, "sequence.total")}
-        numbers |= {f"varied.chosen[{n}].epsilon": one.epsilon for n, one in enumerate(chosen)}
-        wrong = [(name, told) for name, told in numbers.items() if told is not None and not _is_exact(told)]
+        numbers |= {f"varied.chosen[{n}].epsilon": choice.epsilon for n, choice in enumerate(chosen)}
+        wrong = [(name, number) for name, number in numbers.items() if number is not None and not _is_exact(number)]
         wrong += [("reasons", code) for code in self.reasons if code not in REASONS]
         wrong += [("not_protected", code) for code in self.not_protected if code not in NOT_PROTECTED]
         wrong += [("subjects.noun", self.subjects.noun)] * (re.fullmatch(NOUN, self.subjects.noun) is None)
-        for name, told in wrong:
-            return f"{name} {ascii(told)[:LONGEST_VALUE]}"
+        for name, text in wrong:
+            return f"{name} {ascii(text)[:LONGEST_VALUE]}"
         if self.private not in (True, False, "unknown") or self.private != verdict(self.reasons):
             return f"private {ascii(self.private)[:LONGEST_VALUE]}, and other reasons than that has"
         return None
 
     def check_subjects(self, subjects: Subjects) -> None:
         """Raises InvalidInput where public tables say other choices or beginnings than the statement."""
-        for name, due, own in (
+        for name, due, public in (
             ("step_choices", self.varied, Varied.of(subjects)),
             ("initials", self.beginnings, Beginnings.of(subjects)),
         ):
-            if due != own:
-                came = "nothing" if own is UNSET else "what its privacy statement does not say"
-                raise InvalidInput(name, came, "the table that the release was made with, or none if it had none")
+            if due != public:
+                got = "nothing" if public is UNSET else "what its privacy statement does not say"
+                raise InvalidInput(name, got, "the table that the release was made with, or none if it had none")
 
 
 def _is_exact(told: str) -> bool:
@@ -1010,12 +1010,12 @@ def _is_exact(told: str) -> bool:
 
 def unprotected(mechanism: str, provenance: Mapping[str, Any], whom: Whom, secrets: bool = False) -> list[str]:
     """Codes of `NOT_PROTECTED`; ``secrets``: True if the model has some."""
-    told = ["presence", "states no edge joins", "many releases", "impossible moves", "a stronger adversary"]
-    told += ["what a secret leaves out"] * secrets
-    told += ["more by the mechanism"] * bool(chosen_kind(mechanism).words.not_protected)
+    codes = ["presence", "states no edge joins", "many releases", "impossible moves", "a stronger adversary"]
+    codes += ["what a secret leaves out"] * secrets
+    codes += ["more by the mechanism"] * bool(chosen_kind(mechanism).words.not_protected)
     if provenance.get("private") is True:
-        return [*told, "people of a learned model"]
-    return told if whom == NOBODY else [*told, "people of the model"]
+        return [*codes, "people of a learned model"]
+    return codes if whom == NOBODY else [*codes, "people of the model"]
 
 
 def couples(model: MarkovModel, policy: PolicyGraph, subjects: Subjects | None) -> Verdict:

@@ -140,8 +140,8 @@ def off(value: float, unit: str) -> str:
         return f"{share} % wrong"
     if unit != "m":
         # Less is rounding of sums.
-        told = f"{value:.3g}" if value >= _LEAST_TOLD else f"less than {_LEAST_TOLD}"
-        return told if value > _NO_ERROR else "0"
+        digits = f"{value:.3g}" if value >= _LEAST_TOLD else f"less than {_LEAST_TOLD}"
+        return digits if value > _NO_ERROR else "0"
     if value < _METRES:
         return f"{value:.1f} m" if _NO_ERROR < round(value, 1) < _TENTHS else f"{value:.0f} m"
     if round(value, -1) >= _KILOMETRES:
@@ -159,8 +159,8 @@ def noun_words(noun: str) -> dict[str, str]:
         return {"noun": noun, "people": "people", "somebody": "somebody", "Somebody": "Somebody", "who": "who"}
     article = "an" if noun[0] in "aeiou" else "a"
     plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou") else f"{noun}s"
-    one = f"{article} {noun}"
-    return {"noun": noun, "people": plural, "somebody": one, "Somebody": one.capitalize(), "who": "that"}
+    singular = f"{article} {noun}"
+    return {"noun": noun, "people": plural, "somebody": singular, "Somebody": singular.capitalize(), "who": "that"}
 
 
 def by_chance(chance: float) -> str:

@@ -252,8 +252,8 @@ class Story:
     def document(self) -> dict[str, Any]:
         """The members that ``--json`` gains: facts alone."""
         parts = {name: getattr(self, name) for name in ("verdict", *ANSWERS)}
-        found = None if self.found is None else self.found.document()
-        return {name: document(part) if isinstance(part, Part) else found for name, part in parts.items()}
+        figures = None if self.found is None else self.found.document()
+        return {name: document(part) if isinstance(part, Part) else figures for name, part in parts.items()}
 
     def words(self, name: str) -> list[str]:
         """The sentences of one of the answers; for "verdict" the headline and its consequences."""
@@ -263,8 +263,8 @@ class Story:
             return []
         if name == "found":
             beside = "{% if more %}of this file; {{ more }}{% endif +%}{% if not secure %}{{ REPLAYABLE }}{% endif %}"
-            told = rendered(beside, {**self.known, "secure": self.statement.randomness.secure})
-            return [] if self.found is None else [*self.found.lines, *told]
+            others = rendered(beside, {**self.known, "secure": self.statement.randomness.secure})
+            return [] if self.found is None else [*self.found.lines, *others]
         part: Part = getattr(self, name)
         return part.said("meaning", self.statement, **self.known)
 
@@ -275,10 +275,10 @@ class Story:
 
     def rows(self) -> list[tuple[str, str]]:
         """Labels and lines for a terminal of 80 columns, in the order in which they are told."""
-        told: list[tuple[str, str]] = []
+        rows: list[tuple[str, str]] = []
         for name in ("verdict", *ANSWERS):
-            told += wrapped_row(name.replace("_", " "), *self.words(name))
-        return told
+            rows += wrapped_row(name.replace("_", " "), *self.words(name))
+        return rows
 
 
 def story(
@@ -307,9 +307,9 @@ def story(
     noun = "label" if statement.space.kind == "labels" else "answer"
     (least, each), counts, totals = statement.epsilons, statement.published, statement.totals
     answers = counts.rows - (statement.schedule.not_asked if statement.schedule is not UNSET else 0)
-    found = None if found is None else replace(found, noun=statement.subjects.noun)
+    figures = None if found is None else replace(found, noun=statement.subjects.noun)
     in_all = Fraction(totals.epsilon_sum) if ledger is None else ledger.in_all
-    told = bool(answers) and statement.private is not False
+    promised = bool(answers) and statement.private is not False
     most = block = bound = every = None
     if promise is not None:
         total = promise.exact
@@ -320,7 +320,7 @@ def story(
         # Of a sequence that ends, the sum of the rows is its own.
         bound = max(min(most * each, total), in_all if promise.steps is not None else Fraction(0))
         bound = ledger.largest if ledger is not None else min(in_all, bound if largest is None else largest)
-        if told and (most != 1 or total != each):
+        if promised and (most != 1 or total != each):
             # Other queries may use what this one leaves of the promise.
             every = Bound.at(total, most if most * each == total == most * least else None, block)
     # No limit is told of a policy that nobody knows.
@@ -334,7 +334,7 @@ def story(
             answers,
             replayable=bool(statement.randomness.replayable_rows),
             limited=totals.limited,
-            found=found,
+            found=figures,
             covered=float(metres) if isinstance(metres, (int, float)) else None,
             missing=missing,
             more="" if ledger is None else ledger.more,
@@ -350,14 +350,14 @@ def story(
             of=block,
             noun=f"noisy {'position' if statement.on_map else noun}",
         ),
-        found=found if answers else None,
+        found=figures if answers else None,
         guaranteed=Guaranteed(
             holds=statement.private,
             covered_distance=covered,
-            one_answer=Bound.at(each) if told else None,
+            one_answer=Bound.at(each) if promised else None,
             block=every if confirmed else None,
-            file=Bound.at(in_all, of=None if ledger is None else "ledger") if told and more_than_one else None,
-            only_possible=not all_possible if told else None,
+            file=Bound.at(in_all, of=None if ledger is None else "ledger") if promised and more_than_one else None,
+            only_possible=not all_possible if promised else None,
         ),
         spent=Spent(
             most=None if limit is None else str(bound),

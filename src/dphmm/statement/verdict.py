@@ -103,17 +103,17 @@ class Found:
         """The figures in words."""
         stay = self.own_stay
         lasts = "" if stay is None else self.lasting(stay.after)
-        told = {"labels": self.labels, "stay": stay, "lasts": lasts, "chance": self.chance}
-        return rendered(_FOUND, {**vars(self), **told, **noun_words(self.noun)})
+        beside = {"labels": self.labels, "stay": stay, "lasts": lasts, "chance": self.chance}
+        return rendered(_FOUND, {**vars(self), **beside, **noun_words(self.noun)})
 
     def lasting(self, blocks: int) -> str:
         """For how long somebody stays: "one day", "all 3 days of this file", "one window (12 hours)"."""
         if self.block == "sequence":
             return "the whole sequence"
-        told = f"one {self.block}" if blocks == 1 else f"{blocks:,} {self.block}s"
+        span = f"one {self.block}" if blocks == 1 else f"{blocks:,} {self.block}s"
         if self.seconds is not None and self.block not in OF_A_CLOCK:
-            told += f" ({lasting(self.seconds)}{' each' * (blocks != 1)})"
-        return f"all {told} of this file" if blocks == self.blocks > 1 else told
+            span += f" ({lasting(self.seconds)}{' each' * (blocks != 1)})"
+        return f"all {span} of this file" if blocks == self.blocks > 1 else span
 
     def document(self) -> dict[str, Any]:
         """The figures for JSON."""
@@ -265,7 +265,7 @@ def verdict(
     if found is None:
         return Verdict(rules=[*rules, "unknown", *others], why=missing, more=more or None)
     of_labels = ["tells labels"] * (found.error <= float(LEAST_DOUBT) and found.error < found.without / 2)
-    told = Verdict(
+    judgement = Verdict(
         rules=[*rules, *of_labels, "labels", *others],
         error=found.error,
         without=found.without,
@@ -275,7 +275,7 @@ def verdict(
         noun=found.noun,
     )
     if found.labels:
-        return told
+        return judgement
     tells = finds_state(found.error, found.known)
     # Above 1 the answers surprise: the guess without them is of other people than those of the rows.
     nothing = found.ratio is not None and _NO_NEARER < found.ratio[0] <= 1
@@ -286,7 +286,7 @@ def verdict(
         facts |= {"halved": found.halved, "counted": found.counted}
     # A sentence about the same moment says it once.
     rules += [rule] * bool(rule) + ["blurs"] * (not tells and not nothing) + others
-    return msgspec.structs.replace(told, rules=rules, **facts)
+    return msgspec.structs.replace(judgement, rules=rules, **facts)
 
 
 def _of_stays(found: Found, covered: float | None) -> tuple[str, dict[str, Any]]:

@@ -92,7 +92,7 @@ def no_limit(found: Found | str) -> str:
     if isinstance(found, str):
         return f"No limit is set. What a reader finds is not computed: {found}"
     called = noun_words(found.noun)
-    told = f"If every step has an answer and {called['people']} move as the model says, {found.lines[0]}"
+    sentence = f"If every step has an answer and {called['people']} move as the model says, {found.lines[0]}"
     if finds_state(found.error, found.known):
-        told += f": it tells where {called['somebody']} is, to the {found.state}"
-    return f"No limit is set. {told}"
+        sentence += f": it tells where {called['somebody']} is, to the {found.state}"
+    return f"No limit is set. {sentence}"
