@@ -100,7 +100,7 @@ def protection_facts(
     lonely, costs = lonely_sections(model, policy, space, options, plan)
     document |= lonely
     warnings += costs
-    document["remedies"] = [remedy_facts(one) for one in remedies(model, policy, space, options, plan)]
+    document["remedies"] = [remedy_facts(remedy) for remedy in remedies(model, policy, space, options, plan)]
     return document | {"warnings": warnings}
 
 
@@ -243,8 +243,8 @@ def lonely_sections(
         facts = moved_facts(moved_states(space, space.merges, model))
         if plan is not None:
             facts["hidden_only_by_merging"] = only_merged(plan, space)
-        own = _pairs_of_policy(space, model.space)
-        facts["meaning"] = [moved_words(moved_states(space, own, model), policy, space)] if by_policy else []
+        pairs = _pairs_of_policy(space, model.space)
+        facts["meaning"] = [moved_words(moved_states(space, pairs, model), policy, space)] if by_policy else []
         if len(model.space.merges):
             facts["meaning"].append(rare_words(moved_states(space, model.space.merges, model), space))
         sections["merged_states"] = facts
@@ -292,10 +292,10 @@ def cost_words(cost: LonelyCost, policy: PolicyGraph, space: StateSpace) -> str:
         return f"{who}; with them {refused} to a nearest one, the first release is refused; remedy: {_other(refused)}"
     raised = f"from {length_words(cost.merged, space)} to {length_words(cost.joined, space)}"
     if cost.helps:
-        one = "cell" if space.on_map else "state"
+        noun = "cell" if space.on_map else "state"
         return (
             f"{who} would raise the error {raised} if they were joined to a partner; a release answers them as their "
-            f"nearest {one} instead, which {REMEDY} does for all steps alike"
+            f"nearest {noun} instead, which {REMEDY} does for all steps alike"
         )
     less = f"{length_words(cost.joined, space)} to {length_words(cost.merged, space)}"
     return f"{who} are joined to a nearest partner; answering them as that would raise the error from {less}"
@@ -318,11 +318,11 @@ def rare_words(moved: Moved, space: StateSpace) -> str:
 
 
 def _released(moved: Moved, space: StateSpace) -> str:
-    one = "cell" if space.on_map else "state"
+    noun = "cell" if space.on_map else "state"
     near, far = length_words(moved.nearest, space), length_words(moved.farthest, space)
     away = near if near == far else f"{near} to {far}"
     they = "it is released as its" if moved.states == 1 else "they are released as their"
-    return f"{they} nearest {one}, {away} away"
+    return f"{they} nearest {noun}, {away} away"
 
 
 def moved_facts(moved: Moved) -> dict[str, Any]:

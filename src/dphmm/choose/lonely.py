@@ -100,8 +100,8 @@ def wrong_labels(plan: Plan) -> FloatArray:
 
 def moved_states(space: StateSpace, pairs: IntArray, model: MarkovModel) -> Moved:
     """The figures of the merged states ``pairs`` (m, 2), at least one."""
-    own = space.own_answers
-    distance = np.linalg.norm(own[pairs[:, 0]] - own[pairs[:, 1]], axis=1)
+    answers = space.own_answers
+    distance = np.linalg.norm(answers[pairs[:, 0]] - answers[pairs[:, 1]], axis=1)
     share = float(model.summed(model.initial)[pairs[:, 0]].sum()) if _is_occupancy(model) else None
     return Moved(len(pairs), share, float(distance.min()), float(distance.max()))
 
@@ -141,8 +141,8 @@ def cells_alone(space: StateSpace) -> IntArray:
 
     if not space.on_map or space.n_states < 2:
         return np.zeros(0, dtype=np.int64)
-    own = space.own_answers
-    nearest = cKDTree(own).query(own, k=2)[0][:, 1]
+    answers = space.own_answers
+    nearest = cKDTree(answers).query(answers, k=2)[0][:, 1]
     usual = space.cell if isinstance(space, Grid) else float(np.median(nearest))
     return np.setdiff1d(np.flatnonzero(nearest > _NEIGHBOURS * usual), space.merges)
 

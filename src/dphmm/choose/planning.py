@@ -233,8 +233,8 @@ def _add_answers(logs: FloatArray, plan: Plan, states: IntArray, count: int, bit
 
 def error_of_known_states(space: StateSpace) -> float:
     """The mean distance of a guess from people whose state is known and whose place in it is not, all states alike."""
-    own = space.unmerged
-    return float(own.distances(middles(own)[:, None], places_of_states(own)).mean())
+    cells = space.unmerged
+    return float(cells.distances(middles(cells)[:, None], places_of_states(cells)).mean())
 
 
 def _groups_of(people: int, work: int) -> tuple[IntArray, tuple[int, ...]]:
@@ -370,8 +370,8 @@ class World:
 
     def _at_most(self, promise: SequencePromise) -> str:
         """The most that an epsilon may be."""
-        kept = f" without the reserve: {written(promise.exact * self._spends)}" if self._spends < 1 else ""
-        return f"at most {promise}, the promise{kept}"
+        reserve = f" without the reserve: {written(promise.exact * self._spends)}" if self._spends < 1 else ""
+        return f"at most {promise}, the promise{reserve}"
 
     def plans(self, totals: Sequence[Fraction], progress: Progress | None = None) -> Iterator[SchedulePlan]:
         """The plans of several totals, each the one that it has by itself. ``progress`` as for `plan`.
@@ -717,9 +717,9 @@ class World:
         which = np.arange(STAYERS) * len(self._stay_laws) // STAYERS
         states = np.empty(STAYERS, dtype=np.int64)
         for number, law in enumerate(self._stay_laws):
-            own = np.flatnonzero(which == number)
-            shares = (np.arange(len(own)) + generator.random()) / max(1, len(own)) * law.sum()
-            states[own] = np.searchsorted(np.cumsum(law), shares, side="right").clip(max=len(law) - 1)
+            people = np.flatnonzero(which == number)
+            shares = (np.arange(len(people)) + generator.random()) / max(1, len(people)) * law.sum()
+            states[people] = np.searchsorted(np.cumsum(law), shares, side="right").clip(max=len(law) - 1)
         order = generator.permutation(STAYERS)
         states, which = states[order], which[order]
         return states, places(self.setting.space, states, generator), which
@@ -732,7 +732,7 @@ class World:
         what = "block" if self.promise.per is not None else "window"
         if isinstance(self.promise.per, str) and step is not None:
             what = CALLED.get(length * step, what)
-        return what, tuple((one, one * length) for one in after)
+        return what, tuple((blocks, blocks * length) for blocks in after)
 
     @on_one_thread
     def stays(self, schedule: Schedule, after: Sequence[int] = LONGER) -> Stays:
@@ -752,14 +752,14 @@ class World:
         ends = tuple(end for end in ends if self._is_computed(schedule, end[1]))
         without, setting = self._stay_without, self._at(schedule.exact)
         weights = self._followed if self._follows(schedule) else self._planned
-        found = []
+        stays = []
         for number, answers, columns in weights(setting, self.in_steps(schedule), ends):
             off = self._found(columns) if answers else np.full(1, without)
             # As of the others: a reader may leave the file unread.
             tenth = float(np.quantile(off, _TENTH))
-            found.append(Stay(number, answers, min(float(off.mean()), without), min(tenth, without)))
-        uncomputed = "" if found else _OWN_PLANS
-        return Stays(what, without, tuple(found), self.known, state, uncomputed)
+            stays.append(Stay(number, answers, min(float(off.mean()), without), min(tenth, without)))
+        uncomputed = "" if stays else _OWN_PLANS
+        return Stays(what, without, tuple(stays), self.known, state, uncomputed)
 
     def _is_computed(self, schedule: Schedule, end: int) -> bool:
         """True if the figures of people who stay until a step take little enough work."""
@@ -781,8 +781,8 @@ class World:
         errors, step = self._no_worse(self._errors(schedule)), self.setting.model.step
         seconds = None if step is None else step * self.length
         unit = self.setting.space.unit
-        found = found_of(stays, errors.smoothed, errors.deviation, self.without, unit, seconds)
-        return Expected(found, self.length, self._possible_from(1), schedule.releases, self._follows(schedule))
+        findings = found_of(stays, errors.smoothed, errors.deviation, self.without, unit, seconds)
+        return Expected(findings, self.length, self._possible_from(1), schedule.releases, self._follows(schedule))
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
@@ -797,17 +797,17 @@ class World:
             alike.setdefault(numbers.tobytes(), (numbers, []))[1].append(at)
         bits, prior = ReplayBits(f"{self.seed} staying".encode()), self._prior(len(states))
         people = ((numbers, np.flatnonzero(np.isin(which, begins))) for numbers, begins in alike.values())
-        groups = [(numbers, own) for numbers, own in people if len(own)]
-        logs, done = [prior.T[own].T for _, own in groups], 0
+        groups = [(numbers, members) for numbers, members in people if len(members)]
+        logs, done = [prior.T[members].T for _, members in groups], 0
         for after, end in ends:
             until = int(np.searchsorted(asked, end, side="right"))
-            for (numbers, own), told in zip(groups, logs, strict=True):
+            for (numbers, whose), log in zip(groups, logs, strict=True):
                 for number, count in zip(*np.unique(numbers[done:until], return_counts=True), strict=True):
-                    _add_answers(told, plans.plan(int(number)), states[own], int(count), bits)
+                    _add_answers(log, plans.plan(int(number)), states[whose], int(count), bits)
             done = until
             weights = np.empty_like(prior)
-            for (_, own), told in zip(groups, logs, strict=True):
-                weights[:, own] = np.exp(told - told.max(axis=0))
+            for (_, whose), log in zip(groups, logs, strict=True):
+                weights[:, whose] = np.exp(log - log.max(axis=0))
             yield after, float(until), weights
 
     def _follows(self, schedule: Schedule) -> bool:

@@ -91,9 +91,9 @@ class _Case:
 
     @property
     def weights(self) -> FloatArray:
-        told = self.model.occupancy_weights
-        own = np.ones(self.model.n_secrets) if told is None else told.astype(np.float64)
-        return np.asarray(own / own.sum())
+        occupancy = self.model.occupancy_weights
+        weights = np.ones(self.model.n_secrets) if occupancy is None else occupancy.astype(np.float64)
+        return np.asarray(weights / weights.sum())
 
     def tried(
         self,

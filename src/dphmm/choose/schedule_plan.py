@@ -202,7 +202,7 @@ class SchedulePlan:
 
     def document(self) -> dict[str, Any]:
         """The plan for JSON, as `save_plan` writes it."""
-        others = [one._figures() for one in self.others]
+        others = [other._figures() for other in self.others]
         return {"format": FORMAT, **self.digests, **self._figures(), "others": others}
 
     def _figures(self) -> dict[str, Any]:
@@ -299,8 +299,8 @@ def save_plan(found: SchedulePlan, path: str | os.PathLike[str]) -> None:
 
     Its figures belong to its schedule, so the file has a digest of both: `read_plan` refuses one that was edited.
     """
-    told = found.document()
-    text = json.dumps({**told, "sha256": _digest(told)}, sort_keys=True, allow_nan=False) + "\n"
+    document = found.document()
+    text = json.dumps({**document, "sha256": _digest(document)}, sort_keys=True, allow_nan=False) + "\n"
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
 
@@ -312,28 +312,28 @@ def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGr
     space, naming both hashes.
     """
     check_same_states(model, policy, space)
-    told = read_json(path)
+    document = read_json(path)
     expected = "a plan as dphmm plan writes it"
-    if not isinstance(told, dict) or type(told.get("format")) is not int or told["format"] < FORMAT:
+    if not isinstance(document, dict) or type(document.get("format")) is not int or document["format"] < FORMAT:
         raise InvalidInput(str(path), f"no plan of format {FORMAT}", expected)
-    if told["format"] > FORMAT:
-        raise InvalidInput(str(path), f"plan format {told['format']}", f"{FORMAT}: upgrade dphmm to read it")
-    digest = told.pop("sha256", None)
-    if told.keys() != _MEMBERS:
+    if document["format"] > FORMAT:
+        raise InvalidInput(str(path), f"plan format {document['format']}", f"{FORMAT}: upgrade dphmm to read it")
+    digest = document.pop("sha256", None)
+    if document.keys() != _MEMBERS:
         raise InvalidInput(str(path), "members missing, or others", expected)
-    if digest != _digest(told):
-        came = "a plan that was changed after it was written, so its figures may be of another one"
-        raise InvalidInput(str(path), came, "one as dphmm plan writes it: run dphmm plan with what you want instead")
+    if digest != _digest(document):
+        got = "a plan that was changed after it was written, so its figures may be of another one"
+        raise InvalidInput(str(path), got, "one as dphmm plan writes it: run dphmm plan with what you want instead")
     digests = {"model": model.digest, "policy": policy.digest, "space": space.digest}
     for name, digest in digests.items():
-        if told[name] != digest:
-            came = f"a plan made for another {name}, of hash {str(told[name])[:16]}"
-            raise InvalidInput(str(path), came, f"one for the {name} of hash {digest[:16]}")
+        if document[name] != digest:
+            got = f"a plan made for another {name}, of hash {str(document[name])[:16]}"
+            raise InvalidInput(str(path), got, f"one for the {name} of hash {digest[:16]}")
     try:
-        found = _restored(told, digests, space, model.step)
-        same = found.document() == told
+        plan = _restored(document, digests, space, model.step)
+        same = plan.document() == document
     except InvalidInput as error:
-        if error.field == "mechanism" and is_reference(str(told["options"]["mechanism"])):
+        if error.field == "mechanism" and is_reference(str(document["options"]["mechanism"])):
             # The plan is sound, and the table that it was made with is not at hand.
             raise
         raise InvalidInput(f"{path} {error.field}", "a value that is none", expected) from None
@@ -341,7 +341,7 @@ def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGr
         raise InvalidInput(str(path), "a member that is not as it is written", expected) from None
     if not same:
         raise InvalidInput(str(path), "members that are not as they are written", expected)
-    return found
+    return plan
 
 
 def _digest(told: Mapping[str, Any]) -> str:
@@ -355,7 +355,7 @@ def _possible(without: float, stays: Stays, rows: tuple[Candidate, ...]) -> bool
     errors += [(error, stays.without) for stay in stays.found for error in (stay.error, stay.tenth)]
     after = [stay.after for stay in stays.found]
     fits = all(0 <= error <= most * (1 + 1e-12) < math.inf for error, most in errors)
-    return fits and after == sorted(set(after)) and all(1 <= one <= LONGEST_STAY for one in after)
+    return fits and after == sorted(set(after)) and all(1 <= blocks <= LONGEST_STAY for blocks in after)
 
 
 def _called(promise: SequencePromise, step: int | None) -> str:
@@ -369,9 +369,9 @@ def _called(promise: SequencePromise, step: int | None) -> str:
 
 def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateSpace, step: int | None) -> SchedulePlan:
     rows = tuple(Candidate(**{**row, "epsilon": written_fraction(row["epsilon"])}) for row in told["ladder"])
-    found = tuple(Stay(**stay) for stay in told["stays"]["found"])
-    stays = Stays(**{**told["stays"], "found": found})
-    numbers = [told["without"], stays.without, stays.known, *(number for stay in found for number in stay[1:])]
+    staying = tuple(Stay(**stay) for stay in told["stays"]["found"])
+    stays = Stays(**{**told["stays"], "found": staying})
+    numbers = [told["without"], stays.without, stays.known, *(number for stay in staying for number in stay[1:])]
     numbers += [number for row in rows for number in (row.asked, row.online, row.smoothed, row.deviation)]
     names = [told["unit"], stays.what, stays.state, stays.uncomputed, told["hours"] or ""]
     counts = [
@@ -379,7 +379,7 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
         told["seed"],
         *(row.releases for row in rows),
         *(row.people for row in rows),
-        *(stay.after for stay in found),
+        *(stay.after for stay in staying),
     ]
     for values, kind in ((numbers, float), (names, str), (counts, int), ([row.chosen for row in rows], bool)):
         if any(type(value) is not kind for value in values):
@@ -396,7 +396,7 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
         raise ValueError("times that the promise does not have")
     if told["people"] < 2:
         raise ValueError("what dphmm plan refuses")
-    others = tuple(_restored({**one, "others": []}, digests, space, step) for one in told["others"])
+    others = tuple(_restored({**other, "others": []}, digests, space, step) for other in told["others"])
     totals = [schedule.promise.exact, *(other.schedule.promise.exact for other in others)]
     promises = {replace(other.schedule.promise, total=schedule.promise.total) for other in others}
     if len(set(totals)) < len(totals) or promises - {schedule.promise}:

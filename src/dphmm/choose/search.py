@@ -185,7 +185,7 @@ class Search:
     @property
     def best(self) -> Tried | None:
         """The setting that is recommended, by `RULE`; None where none that is advised reaches the targets."""
-        reached = [one for one in self.tried if not one.not_advised and self.targets.missed(one) == 0]
+        reached = [tried for tried in self.tried if not tried.not_advised and self.targets.missed(tried) == 0]
         return min(reached, key=lambda one: (-one.distance, one.total, one.cell or 0.0, one.error), default=None)
 
     @property
@@ -284,24 +284,24 @@ def _coarser(model: MarkovModel, space: Grid, times: int) -> MarkovModel:
     whole = Grid(space.west, space.south, space.east, space.north, space.cell * times)
     column, row = (space.unmerged.lattice // times).T
     cell = np.minimum(row, whole.rows - 1) * whole.columns + np.minimum(column, whole.columns - 1)
-    kept, number = np.unique(cell, return_inverse=True)
-    part = whole.subset(kept)
-    told = model.occupancy_weights
+    occupied, number = np.unique(cell, return_inverse=True)
+    part = whole.subset(occupied)
+    occupancy = model.occupancy_weights
     # A cell where nobody was still moves somewhere.
-    weights = np.ones(model.n_states) if told is None else told + 1e-9
-    members = sparse.csr_array((np.ones(len(number)), (np.arange(len(number)), number)), (len(number), len(kept)))
+    weights = np.ones(model.n_states) if occupancy is None else occupancy + 1e-9
+    members = sparse.csr_array((np.ones(len(number)), (np.arange(len(number)), number)), (len(number), len(occupied)))
     share = np.bincount(number, weights=weights)
     weighed = members.T @ sparse.diags_array(weights)
     moves = [weighed @ each @ members for each in model.matrices]
     matrices = [sparse.csr_array(sparse.diags_array(1 / share) @ each) for each in moves]
     jump = model.jump
     return MarkovModel(
-        np.bincount(number, weights=model.initial, minlength=len(kept)),
+        np.bincount(number, weights=model.initial, minlength=len(occupied)),
         matrices[0] if model.slots is None else matrices,
         slots=model.slots,
         space=part,
         provenance=dict(model.provenance),
         start=model.start,
         step=model.step,
-        jump=None if jump is None else Jump.of(jump.rate, len(kept), np.bincount(number, weights=jump.into)),
+        jump=None if jump is None else Jump.of(jump.rate, len(occupied), np.bincount(number, weights=jump.into)),
     )

@@ -181,7 +181,7 @@ def walks(
     known, model = {} if ahead is None else ahead, model.counted_from()
     # Sums of all rows take longer than the moves of some people: they are the same at every step of such a model.
     sums = _running(model.matrix_at(1).data) if model.time_homogeneous else None
-    found = np.empty((people, steps), dtype=np.int64)
+    paths = np.empty((people, steps), dtype=np.int64)
     before = (start or model.start) == "before"
     law = model.initial if ahead is None else model.initial * known.get(0 if before else 1, 1.0)
     state = generator.choice(model.n_states, size=people, p=law / law.sum()) if first is None else first
@@ -197,8 +197,8 @@ def walks(
             chance = generator.random(people)
             moved = _moved if model.jump is None else _jumped
             state = moved(model, t, state, chance, known.get(t), sums)
-        found[:, t - 1] = state
-    return found if model.secrets is None else model.secrets[found]
+        paths[:, t - 1] = state
+    return paths if model.secrets is None else model.secrets[paths]
 
 
 def _jumped(
@@ -249,20 +249,20 @@ def places(space: StateSpace, states: IntArray, generator: np.random.Generator) 
 
     Cells are those of a grid, H3 cells where the h3 package is there, or zones, which need the shapely package.
     """
-    own, found = space.unmerged, space.own_answers[states]
-    if isinstance(own, Grid):
+    cells, answers = space.unmerged, space.own_answers[states]
+    if isinstance(cells, Grid):
         # Cells at the edge of the box may reach beyond it, and nobody is there.
-        low, sides = _parts_in_box(own)
+        low, sides = _parts_in_box(cells)
         return np.asarray(low[states] + generator.random((*states.shape, 2)) * sides[states])
-    if isinstance(own, H3) and own.corners is not None:
+    if isinstance(cells, H3) and cells.corners is not None:
         chance = generator.random((*states.shape, 3))
         shifts = [
-            _within(own.corners[state], u) for state, u in zip(states.ravel(), chance.reshape(-1, 3), strict=True)
+            _within(cells.corners[state], u) for state, u in zip(states.ravel(), chance.reshape(-1, 3), strict=True)
         ]
-        return np.asarray(found + np.array(shifts).reshape(found.shape))
-    if isinstance(own, Zones):
-        return own.draw(states.ravel(), generator).reshape(found.shape)
-    return np.asarray(found)
+        return np.asarray(answers + np.array(shifts).reshape(answers.shape))
+    if isinstance(cells, Zones):
+        return cells.draw(states.ravel(), generator).reshape(answers.shape)
+    return np.asarray(answers)
 
 
 def _parts_in_box(grid: Grid) -> tuple[FloatArray, FloatArray]:
@@ -278,12 +278,12 @@ def middles(space: StateSpace) -> FloatArray:
 
     For a zone: the place of least mean distance, which may be in none: for a ring it is inside.
     """
-    own = space.unmerged
-    if isinstance(own, Zones):
+    cells = space.unmerged
+    if isinstance(cells, Zones):
         return np.array([_nearest_to_all(there) for there in places_of_states(space)])
-    if not isinstance(own, Grid):
+    if not isinstance(cells, Grid):
         return space.own_answers
-    low, sides = _parts_in_box(own)
+    low, sides = _parts_in_box(cells)
     return np.asarray(low + sides / 2)
 
 
@@ -293,14 +293,14 @@ def places_of_states(space: StateSpace, most: int = PLACES) -> FloatArray:
     Those of a grid or of H3 lie alike in every cell, as far from the middle as people are on average. Those of zones
     are even in them.
     """
-    n, own = space.n_states, space.unmerged
-    each = max(1, most // n) if isinstance(own, MapSpace) else 1
-    if isinstance(own, H3) and own.corners is not None:
-        rings = np.array([ring[np.arange(6) * len(ring) // 6] for ring in own.corners])
-        return np.asarray(own.own_answers[:, None] + _IN_HEXAGON * rings)
-    if isinstance(own, Zones):
-        return own.places(_IN_ZONE if n <= _MANY else _IN_MANY_ZONES)
-    if not isinstance(own, Grid):
+    n, cells = space.n_states, space.unmerged
+    each = max(1, most // n) if isinstance(cells, MapSpace) else 1
+    if isinstance(cells, H3) and cells.corners is not None:
+        rings = np.array([ring[np.arange(6) * len(ring) // 6] for ring in cells.corners])
+        return np.asarray(cells.own_answers[:, None] + _IN_HEXAGON * rings)
+    if isinstance(cells, Zones):
+        return cells.places(_IN_ZONE if n <= _MANY else _IN_MANY_ZONES)
+    if not isinstance(cells, Grid):
         return np.asarray(space.own_answers[:, None], dtype=np.float64)
     parts = max(math.isqrt(each), 2 if n <= _QUARTERED else 1)
     if parts > 1:
@@ -310,7 +310,7 @@ def places_of_states(space: StateSpace, most: int = PLACES) -> FloatArray:
         # One place of each cell: in every direction as often.
         angle = np.random.default_rng(0).random((n, 1)) * 2 * math.pi
         shift = _IN_SQUARE * np.stack([np.cos(angle), np.sin(angle)], axis=2)
-    low, sides = _parts_in_box(own)
+    low, sides = _parts_in_box(cells)
     return np.asarray(low[:, None] + (0.5 + shift) * sides[:, None])
 
 
@@ -421,22 +421,22 @@ class ModelGuesses:
         """
         different, which = np.unique(steps, return_inverse=True)
         n = self._space.n_states
-        kept = min(len(different), _MOST_GUESSES, max(1, _KEPT_NUMBERS // n))
-        laws, costs, guesses = np.zeros((kept, n)), np.zeros((kept, n)), list[FloatArray]()
+        room = min(len(different), _MOST_GUESSES, max(1, _KEPT_NUMBERS // n))
+        laws, costs, guesses = np.zeros((room, n)), np.zeros((room, n)), list[FloatArray]()
         at, made = 0, 0
-        told, off = list[FloatArray](), list[float]()
+        guessed, off = list[FloatArray](), list[float]()
         for law in laws_of_steps(model, different, start):
             # The law of the step before is the nearest, as a rule.
             if not guesses or np.abs(laws[at] - law).sum() > 2 * _NEAR:
                 apart = np.abs(laws[: len(guesses)] - law).sum(axis=1)
                 at = int(np.argmin(apart)) if guesses else 0
                 if not guesses or apart[at] > 2 * _NEAR:
-                    at, made = made % kept, made + 1
+                    at, made = made % room, made + 1
                     guesses[at : at + 1] = [self.place(law)]
                     laws[at], costs[at] = law, self.costs(guesses[at])
-            told.append(guesses[at])
+            guessed.append(guesses[at])
             off.append(float(costs[at] @ law))
-        return np.array(told)[which.ravel()], np.array(off)[which.ravel()]
+        return np.array(guessed)[which.ravel()], np.array(off)[which.ravel()]
 
 
 def laws_of_steps(model: MarkovModel, steps: IntArray, start: str | None = None) -> Iterator[FloatArray]:
@@ -561,25 +561,25 @@ class SimulatedReleases:
         The arrays (n, k, ...) are of these people alone.
         """
         places = {t: place for place, t in enumerate(self._looked.tolist())}
-        kept: dict[int, FloatArray] = {}
+        pending: dict[int, FloatArray] = {}
         answered: list[tuple[int, AnswerLikelihoods]] = []
         asked = np.zeros(len(part), dtype=np.int64)
         for t, beliefs, answers in self.steps(part):
             if t in places:
                 online[:, places[t]] = told(part, t, self.setting.model.summed(beliefs))
-                kept[t] = beliefs
+                pending[t] = beliefs
             if len(answers.who):
                 answered.append((t, answers))
                 asked[answers.who] += 1
         ahead, before = np.ones((self.setting.model.n_states, len(part))), self.paths.shape[1]
-        while kept:
+        while pending:
             # Back to the last answer that is not counted yet: until there the likelihoods are those of later answers.
             last = answered[-1][0] if answered else 1
-            stops = [*takewhile(last.__lt__, reversed(kept)), last]
+            stops = [*takewhile(last.__lt__, reversed(pending)), last]
             for t, later in zip(stops, self.moves.each_back(ahead, before, stops), strict=True):
                 ahead, before = later, t
-                if t in kept:
-                    after_all[:, places[t]] = told(part, t, self.setting.model.summed(kept.pop(t) * ahead))
+                if t in pending:
+                    after_all[:, places[t]] = told(part, t, self.setting.model.summed(pending.pop(t) * ahead))
             if answered:
                 _, answers = answered.pop()
                 ahead[:, answers.who] *= self.setting.model.lifted(answers.likelihood)
@@ -612,8 +612,8 @@ class SimulatedReleases:
             if len(who):
                 bits = ReplayBits(f"{self.seed} step {stop} person {part[0]}".encode())
                 likelihood = self._answered(stop, secrets[:, who], self.paths[part[who], stop - 1], bits)
-                given = beliefs[:, who] * model.lifted(likelihood)
-                beliefs[:, who] = given / given.sum(axis=0)
+                posterior = beliefs[:, who] * model.lifted(likelihood)
+                beliefs[:, who] = posterior / posterior.sum(axis=0)
             yield stop, beliefs, AnswerLikelihoods(who, likelihood)
 
     def _answered(self, t: int, beliefs: FloatArray, states: IntArray, bits: ReplayBits) -> FloatArray:
@@ -662,13 +662,13 @@ class SimulatedReleases:
         asked = np.flatnonzero(self._named) + 1
         middle = int(asked[len(asked) // 2])
         beliefs = next(after for t, after, _ in self.steps(who) if t == middle)
-        found: list[float] = []
-        while len(found) < longest:
-            beliefs = self.moves.ahead(beliefs, middle + len(found) + 1)
-            found.append(_mean(self.spread(self.setting.model.summed(beliefs)), self.weights[who]))
-            if len(found) > _LOOKED and abs(found[-1] - found[-1 - _LOOKED]) <= _SETTLED * found[-1]:
+        spreads: list[float] = []
+        while len(spreads) < longest:
+            beliefs = self.moves.ahead(beliefs, middle + len(spreads) + 1)
+            spreads.append(_mean(self.spread(self.setting.model.summed(beliefs)), self.weights[who]))
+            if len(spreads) > _LOOKED and abs(spreads[-1] - spreads[-1 - _LOOKED]) <= _SETTLED * spreads[-1]:
                 break
-        return np.array(found)
+        return np.array(spreads)
 
 
 def _mean(values: FloatArray, weights: FloatArray) -> float:

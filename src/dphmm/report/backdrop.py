@@ -46,7 +46,7 @@ def read_backdrop(path: PathLike, space: Any) -> Backdrop:
     roads: list[FloatArray] = []
     names: list[tuple[str, float, float]] = []
     for shape, name in (
-        found for feature in written_features(path, "backdrop", _EXPECTED) for found in _shapes(feature, space, shapely)
+        pair for feature in written_features(path, "backdrop", _EXPECTED) for pair in _shapes(feature, space, shapely)
     ):
         west, south, east, north = shape.bounds
         if (np.array([east, north]) < low).any() or (np.array([west, south]) > high).any():
@@ -65,17 +65,17 @@ def read_backdrop(path: PathLike, space: Any) -> Backdrop:
                         np.concatenate([rings[0], *(p for hole in rings[1:] if len(hole) for p in (gap, hole))])
                     )
             elif part.geom_type in ("LineString", "LinearRing"):
-                kept = shapely.clip_by_rect(part, *low, *high)
-                for line in getattr(kept, "geoms", [kept]):
+                clipped = shapely.clip_by_rect(part, *low, *high)
+                for line in getattr(clipped, "geoms", [clipped]):
                     if not line.is_empty:
                         roads.append(_simple(np.array(line.coords), float((high - low).max()) * _GRAIN, shapely))
     if not (water or roads or names):
         raise InvalidInput("backdrop", "nothing within the box of the states", _EXPECTED)
     corners, letters = sum(map(len, (*water, *roads))), sum(len(name) for name, _, _ in names)
     if corners * _CORNER + len(names) * _NAME + letters > _EMBEDDED:
-        came = f"{corners:,} corners after it was simplified and {len(names):,} names"
+        got = f"{corners:,} corners after it was simplified and {len(names):,} names"
         raise InvalidInput(
-            "backdrop", came, f"at most {_EMBEDDED // _CORNER:,} corners: fewer or larger shapes and names"
+            "backdrop", got, f"at most {_EMBEDDED // _CORNER:,} corners: fewer or larger shapes and names"
         )
     return Backdrop(water, roads, names)
 
@@ -104,8 +104,8 @@ def _ring(corners: FloatArray, low: FloatArray, high: FloatArray, shapely: Any) 
         cut = before + share[:, None] * (corners - before)
         both = np.stack([cut, corners], axis=1).reshape(-1, 2)
         corners = both[np.stack([crosses, over >= 0], axis=1).ravel()]
-    found = _simple(corners, float((high - low).max()) * _GRAIN, shapely)
-    return found if len(found) > 2 else np.empty((0, 2))
+    ring = _simple(corners, float((high - low).max()) * _GRAIN, shapely)
+    return ring if len(ring) > 2 else np.empty((0, 2))
 
 
 def _simple(corners: FloatArray, grain: float, shapely: Any) -> FloatArray:
@@ -116,8 +116,8 @@ def _simple(corners: FloatArray, grain: float, shapely: Any) -> FloatArray:
     cells = np.rint(corners / grain)
     corners = corners[np.append(True, (np.diff(cells, axis=0) != 0).any(axis=1))]
     if len(corners) > _MOST_CORNERS:
-        came = f"a shape of {len(corners):,} corners within the box"
-        raise InvalidInput("backdrop", came, f"at most {_MOST_CORNERS:,} for each shape")
+        got = f"a shape of {len(corners):,} corners within the box"
+        raise InvalidInput("backdrop", got, f"at most {_MOST_CORNERS:,} for each shape")
     if len(corners) < 3:
         return corners
     return np.array(shapely.LineString(corners).simplify(grain, preserve_topology=False).coords)

@@ -55,14 +55,14 @@ class Cells:
 
         Raises InvalidInput for zones without the shapely package.
         """
-        own, points = space.unmerged, space.own_answers[:, :2]
-        if isinstance(own, Grid):
-            return cls._of_grid(own)
+        cells, points = space.unmerged, space.own_answers[:, :2]
+        if isinstance(cells, Grid):
+            return cls._of_grid(cells)
         side = _spacing(points)
-        if isinstance(own, H3) and own.outlines is not None:
-            rings = own.outlines
-        elif isinstance(own, Zones):
-            rings = own.rings
+        if isinstance(cells, H3) and cells.outlines is not None:
+            rings = cells.outlines
+        elif isinstance(cells, Zones):
+            rings = cells.rings
         else:
             square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * side / 2
             rings = tuple(point + square for point in points)
@@ -102,9 +102,9 @@ class Cells:
 
     def gathered(self, marginals: FloatArray) -> FloatArray:
         """Probabilities of states (n, N) as those of drawn cells (n, cells)."""
-        found = np.zeros((len(marginals), len(self)))
-        np.add.at(found.T, self.of, marginals.T)
-        return found
+        masses = np.zeros((len(marginals), len(self)))
+        np.add.at(masses.T, self.of, marginals.T)
+        return masses
 
     def outline(self, cells: IntArray) -> list[tuple[FloatArray, FloatArray]]:
         """The sides that just one of some cells has, as pairs of points."""
@@ -129,9 +129,9 @@ def levels(marginals: FloatArray) -> Levels:
     ranked = np.take_along_axis(marginals, order, axis=1)
     before = np.cumsum(ranked, axis=1) - ranked
     inside = sum((before < share - _ROUNDING).astype(np.uint8) for share in SHARES)
-    found = np.empty(marginals.shape, dtype=np.uint8)
-    np.put_along_axis(found, order, np.where(ranked > 0, inside, 0).astype(np.uint8), axis=1)
-    return found
+    level = np.empty(marginals.shape, dtype=np.uint8)
+    np.put_along_axis(level, order, np.where(ranked > 0, inside, 0).astype(np.uint8), axis=1)
+    return level
 
 
 def written(row: Levels) -> str:
@@ -150,7 +150,7 @@ def spreads(space: StateSpace, there: FloatArray, marginals: FloatArray, guesses
     shifts = there - middles[:, None]
     reach = _FAR * np.linalg.norm(shifts, axis=2).max(axis=1)
     spans = np.einsum("nki,nkj->ijn", shifts, shifts) / there.shape[1]
-    found, size = np.empty(len(guesses)), max(1, _TOGETHER // len(there))
+    errors, size = np.empty(len(guesses)), max(1, _TOGETHER // len(there))
     for first in range(0, len(guesses), size):
         weights, guess = marginals[first : first + size], guesses[first : first + size]
         off = space.distances(middles[None], guess[:, None])
@@ -161,8 +161,8 @@ def spreads(space: StateSpace, there: FloatArray, marginals: FloatArray, guesses
             beside = spans[0, 0] * y**2 - 2 * spans[0, 1] * x * y + spans[1, 1] * x**2
             off *= 1 + beside / (2 * np.maximum(squares, reach**2) ** 2)
             off[row, state] = _mean_distances(space, there[state], middles[state], guess[row])
-        found[first : first + size] = (weights * off).sum(axis=1)
-    return found
+        errors[first : first + size] = (weights * off).sum(axis=1)
+    return errors
 
 
 def _mean_distances(space: StateSpace, there: FloatArray, middles: FloatArray, guesses: FloatArray) -> FloatArray:

@@ -53,12 +53,12 @@ def named(values: FloatArray, unit: str) -> list[tuple[float, str]]:
     """Numbers on an axis and how they are written, the last with the unit: kilometres where there are many metres."""
     digits = max(0, -math.floor(math.log10(values[1] - values[0]) + _NO_GAP))
     times = 0.001 if unit == "m" and values[-1] >= 2000 else 100 if unit == LABELS_WRONG else 1
-    told = {"m": " km" if times == 0.001 else " m", LABELS_WRONG: " %"}.get(unit, "")
+    suffix = {"m": " km" if times == 0.001 else " m", LABELS_WRONG: " %"}.get(unit, "")
     names = [
         f"{value:.4g}" if abs(value) >= _LONG else f"{value * times:g}" if times != 1 else f"{value + 0.0:,.{digits}f}"
         for value in values.tolist()
     ]
-    return list(zip(values.tolist(), [*names[:-1], names[-1] + told], strict=True))
+    return list(zip(values.tolist(), [*names[:-1], names[-1] + suffix], strict=True))
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def line_chart(
     heights = [points[:, 1] for points, _ in drawn] + [band[:, 1:].ravel() for band in bands]
     most = float(np.nanmax(np.concatenate([*heights, [0.0]])))
     longest = _STRETCH * most if log else math.inf
-    most = max([most, *(one for one in (float(np.nanmax(base[:, 1])), inside) if one <= longest)])
+    most = max([most, *(height for height in (float(np.nanmax(base[:, 1])), inside) if height <= longest)])
     values = round_numbers(0.0, 1.02 * most)
     far = float(np.nanmax(base[:, 1])) > values[-1]
     drawn += [] if far else [(base, without)]
@@ -278,16 +278,16 @@ def strips(
         ends = 0.0
         for (x, label), (following, _) in zip(squares, [*squares, (width, 0)][1:], strict=True):
             drawing.frame(x - 4.5, top - 13, 9, 9, f"label-{colours[label]}")
-            if x - 4.5 >= ends and (told := whole_or_short(names[label], following - x - 12)):
-                drawing.text(x + 8, top - 5, told, "tiny")
-                ends = x + 8 + len(told) * 5.8
+            if x - 4.5 >= ends and (name := whole_or_short(names[label], following - x - 12)):
+                drawing.text(x + 8, top - 5, name, "tiny")
+                ends = x + 8 + len(name) * 5.8
         for first, last in runs(person.label, person.at):
             for row in range(first, last + 1):
                 shade = f"label-{colours[person.label[row]]} sure-{round(10 * person.probability[row])}"
                 drawing.frame(left + person.at[row] * step, top, step + 0.3, pitch - 28, shade)
-            if told := whole_or_short(names[person.label[first]], (last + 1 - first) * step - 6):
+            if name := whole_or_short(names[person.label[first]], (last + 1 - first) * step - 6):
                 middle = left + (person.at[first] + person.at[last] + 1) / 2 * step
-                drawing.text(middle, middle_y, told, "in-strip", "middle")
+                drawing.text(middle, middle_y, name, "in-strip", "middle")
     Axes(drawing, left, width - 4, 0, drawing.height - 24, (0.0, float(n))).ticks(ticks)
     return drawing
 
@@ -332,8 +332,8 @@ _LEFT = 6
 
 def whole_or_short(name: str, room: float) -> str:
     """A name where it fits; so many of its letters that it can be told; else nothing."""
-    told = shortened(name, room)
-    return told if told == name or len(told) > _LEFT else ""
+    short = shortened(name, room)
+    return short if short == name or len(short) > _LEFT else ""
 
 
 def shortened(name: str, room: float) -> str:

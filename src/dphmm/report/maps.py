@@ -57,8 +57,8 @@ class View:
         return cls(float(middle[0] - extent / 2), float(middle[1] + extent / 2), side / extent, side)
 
     def __call__(self, points: Any) -> FloatArray:
-        given = np.asarray(points, dtype=np.float64)
-        return np.stack([(given[..., 0] - self.west) * self.scale, (self.north - given[..., 1]) * self.scale], axis=-1)
+        xy = np.asarray(points, dtype=np.float64)
+        return np.stack([(xy[..., 0] - self.west) * self.scale, (self.north - xy[..., 1]) * self.scale], axis=-1)
 
     def kept(self, points: FloatArray) -> tuple[FloatArray, Any]:
         """Picture points moved onto the map, and which were beyond it."""
@@ -234,8 +234,8 @@ def one_step(report: ReleaseReport, person: Person, at: int, side: float, findin
 
 def _edge(cells: Cells) -> list[tuple[FloatArray, FloatArray]]:
     """The outline of the cells that states have, where these are some of a grid's; none where that is too long."""
-    own = np.unique(cells.of)
-    edge = cells.outline(own) if len(own) < len(cells) else []
+    occupied = np.unique(cells.of)
+    edge = cells.outline(occupied) if len(occupied) < len(cells) else []
     return edge if len(edge) <= _MOST_SIDES else []
 
 

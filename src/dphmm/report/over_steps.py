@@ -82,7 +82,7 @@ class OverSteps:
         alone = self.report.alone[at]
         with np.errstate(invalid="ignore"):
             rows = np.bincount(place, minlength=self.n)
-            expected, without = (np.bincount(place, one, minlength=self.n) / rows for one in (spreads, alone))
+            expected, without = (np.bincount(place, errors, minlength=self.n) / rows for errors in (spreads, alone))
         return expected, without
 
     @cached_property

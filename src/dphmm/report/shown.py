@@ -145,8 +145,8 @@ class Shown:
             at = [rows.step[person.rows] for person in people]
         else:
             at = [rows.time[person.rows] // step for person in people]
-        first = min(int(own[0]) for own in at)
-        return [(own - first).tolist() for own in at]
+        first = min(int(bins[0]) for bins in at)
+        return [(bins - first).tolist() for bins in at]
 
     def ticks(self, people: list[Person], n: int) -> list[tuple[float, str]]:
         """The ends of an axis of ``n`` places that people share, and midnights between whose names have room."""

@@ -53,10 +53,10 @@ class Drawing:
 
     def line(self, points: ArrayLike, style: str, *, close: bool = False) -> None:
         """A line through points (n, 2); it has a gap where a point is NaN, and a single point is drawn as one."""
-        given = np.asarray(points, dtype=np.float64).reshape(-1, 2)
-        gaps = np.flatnonzero(np.isnan(given).any(axis=1))
+        vertices = np.asarray(points, dtype=np.float64).reshape(-1, 2)
+        gaps = np.flatnonzero(np.isnan(vertices).any(axis=1))
         commands = []
-        for part in np.split(given, gaps):
+        for part in np.split(vertices, gaps):
             known = part[~np.isnan(part).any(axis=1)]
             if len(known) == 1:
                 commands.append(f"M{_pair(known[0])}h0")
@@ -182,9 +182,9 @@ class Figure:
             page.text(_MARGIN, top + drawing.height + _LINE * (line + 1), words, "caption")
         height = top + drawing.height + _LINE * len(below) + _MARGIN
         size = f'viewBox="0 0 {number(page.width)} {number(height)}" width="{number(page.width)}"'
-        told = f'{size} height="{number(height)}" role="img" aria-label="{escape(drawing.finding)}"'
+        attributes = f'{size} height="{number(height)}" role="img" aria-label="{escape(drawing.finding)}"'
         inside = f"<style>{css()}{figure_style()}</style><defs>{drawing.shapes()}</defs>{page.inside}"
-        return f'<svg xmlns="http://www.w3.org/2000/svg" {told}>{inside}</svg>'
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {attributes}>{inside}</svg>'
 
     def save(self, path: PathLike) -> Path:
         """Write the picture as SVG, at once or not at all; one that shows the truth can be read by its owner alone."""

@@ -78,7 +78,7 @@ def counts_of(report: ReleaseReport) -> Counts:
         block = block_words(promise)
     elif promise is None and (schedule is None or not report.confirmed) and rows.time is not None:
         block = "a day"
-    regular = bool(rows.asked.all()) and all(len(own) > np.ptp(rows.step[own]) for own in rows.by_user.values())
+    regular = bool(rows.asked.all()) and all(len(at) > np.ptp(rows.step[at]) for at in rows.by_user.values())
     return Counts(*in_blocks(report.in_file), block, regular)
 
 
@@ -146,18 +146,18 @@ def spending_groups(report: ReleaseReport) -> list[tuple[str, str, str, str]]:
     for user, blocks in report.spent:
         most = report.answers_of[user]
         groups[most, report.largest_of[user], sum((total for _, _, total in blocks), Fraction(0))] += 1
-    n, rows, one = sum(groups.values()), [], f"1 {report.called['noun']}"
+    n, rows, single = sum(groups.values()), [], f"1 {report.called['noun']}"
     ordered = sorted(groups.items(), key=lambda item: (-item[1], -item[0][2]))
     # One line of others takes as much room as one of its own.
     shown = 7 if len(ordered) == 7 else 6
     for (most, largest, total), people in ordered[:shown]:
-        who = f"all {n:,}, alike" if people == n and n > 1 else f"{people:,} alike" if people > 1 else one
+        who = f"all {n:,}, alike" if people == n and n > 1 else f"{people:,} alike" if people > 1 else single
         rows.append((who, str(most), in_short(largest), in_short(total)))
     if len(ordered) > shown:
         rest = ordered[shown:]
-        told = [max(key[at] for key, _ in rest) for at in range(3)]
+        maxima = [max(key[at] for key, _ in rest) for at in range(3)]
         rows.append(
-            (f"{sum(count for _, count in rest):,} others, at most", str(told[0]), in_short(Fraction(told[1])),
-             in_short(Fraction(told[2])))
+            (f"{sum(count for _, count in rest):,} others, at most", str(maxima[0]), in_short(Fraction(maxima[1])),
+             in_short(Fraction(maxima[2])))
         )  # fmt: skip
     return rows
