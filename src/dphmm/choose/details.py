@@ -80,12 +80,14 @@ def protection_facts(
     plan_set = position.constrain(options.constraint)
     within = Constraint.surrogated(position.prior.support, plan_set, space)  # which states are planned, no more
     document: dict[str, Any] = {"policy": _policy(policy, space), "first_step": _step(policy, space, within)}
-    warnings = _warnings(document["first_step"], options)
+    first = document["first_step"]
+    rank, dimension = first.get("hull_rank", 0), first["dimension"]
+    warnings = [f"flat: the hull has rank {rank} of {dimension}"] if 0 < rank < dimension else []
     plan: Plan | None = None
     try:
         plan = setting.plan(position)
     except Refused as refusal:
-        exposed = document["first_step"]["exposed_states"]
+        exposed = first["exposed_states"]
         warnings += [f"{exposed} states are exposed by the policy at the first step"] if exposed else []
         warnings.append(f"refused: {refusal}")
     else:
@@ -150,13 +152,6 @@ def _step(policy: PolicyGraph, space: StateSpace, within: Constraint) -> dict[st
         "hull_rank": hull.rank,
         "dimension": hull.dimension,
     }
-
-
-def _warnings(step: Mapping[str, Any], options: Options) -> list[str]:
-    said = []
-    if 0 < step.get("hull_rank", 0) < step["dimension"]:
-        said.append(f"flat: the hull has rank {step['hull_rank']} of {step['dimension']}")
-    return said
 
 
 def _release(plan: Plan, space: StateSpace, options: Options, model: MarkovModel) -> dict[str, Any]:

@@ -279,7 +279,7 @@ class _Messages:
         total[np.arange(len(f)), f] = 1.0
         for k in self._model.neighbours(j):
             if k != without:
-                total = _convolved(total, self._branch[k, j])
+                total = np.array([np.convolve(a, b) for a, b in zip(total, self._branch[k, j], strict=True)])
         return total
 
 
@@ -288,10 +288,6 @@ def _outward(model: Chain | Tree) -> list[tuple[int, int]]:
     if isinstance(model, Tree):
         return [(j, model.parents[j]) for j in model._order]
     return [(j, j - 1) for j in range(model.n)]
-
-
-def _convolved(left: FloatArray, right: FloatArray) -> FloatArray:
-    return np.array([np.convolve(a, b) for a, b in zip(left, right, strict=True)])
 
 
 def _of_a_table(model: JointTable, query: Sum) -> Laws:

@@ -218,7 +218,8 @@ def mean(
     low, high, step = _box(bounds, pitch)
     clipped = bounded(values, low, high, "values")
     clipped[~owned(users, len(clipped), max_rows_per_user)] = float((low + high) / 2)
-    _check_number(dependence, len(clipped))
+    if not isinstance(dependence, (str, tuple)) and dependence.n_tuples != len(clipped):
+        raise InvalidInput("dependence", f"a {dependence!r}", f"one of the {len(clipped)} records")
     budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
     source = default_bits(bits)
     steps = in_steps(clipped, low, step, high)
@@ -479,11 +480,6 @@ def _box(bounds: Any, pitch: Exact | None) -> tuple[Fraction, Fraction, Fraction
     if not 0 < step <= high - low or (high - low) / step > 2**40:
         raise InvalidInput("pitch", pitch, "a step that divides the bounds into 1 to 2**40 parts")
     return low, low + step * int((high - low) / step), step
-
-
-def _check_number(dependence: Any, n: int) -> None:
-    if not isinstance(dependence, (str, tuple)) and dependence.n_tuples != n:
-        raise InvalidInput("dependence", f"a {dependence!r}", f"one of the {n} records")
 
 
 def _overlap(spans: list[tuple[int, int]]) -> int:

@@ -314,13 +314,9 @@ def _hull_within_64_bits(source: Differences, frame: Lattice) -> SensitivityHull
     if polygon is not None:
         return SensitivityHull(frame, *whole_span(2), _no_equations(2), Body(*polygon, None, exact=True))
     equations = null_lattice(independent(source), d)
-    basis, coordinates = _span(equations, d)
+    basis, coordinates = span_lattice(equations, d) if equations else whole_span(d)
     body = _body(source if len(equations) == 0 else _Projected(source, coordinates))
     return SensitivityHull(frame, basis, coordinates, np.array(equations, dtype=np.int64).reshape(-1, d), body)
-
-
-def _span(equations: list[list[int]], d: int) -> tuple[IntArray, IntArray]:
-    return span_lattice(equations, d) if equations else whole_span(d)
 
 
 @cache
