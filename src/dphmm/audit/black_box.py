@@ -40,7 +40,7 @@ from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 
 #: Draws of one answer: a function of how many, an array (n, d), or a file (.npy, .parquet, .csv) of numbers.
 Source: TypeAlias = Callable[[int], Any] | Any
-#: What an acquittal says it would have seen: a loss of so many ε on an event of this probability.
+#: The violation that an acquittal would have seen: a loss of so many ε on an event of this probability.
 TIMES, PROBABILITY, POWER = 2, 0.1, 0.99
 #: With fewer draws no event is learned; the power above needs many more.
 _FEWEST = 16
@@ -271,7 +271,7 @@ def sample_plan(
 
 
 def farthest_pairs(plan: Plan, policy: PolicyGraph, most: int) -> list[tuple[int, int]]:
-    """The required pairs of largest norm, facet by facet, at most so many."""
+    """At most ``most`` required pairs of largest norm, facet by facet."""
     norms: dict[tuple[int, int], float] = {}
     for a, b, far in reached(law_of(plan.mechanism), required_pairs(policy, plan), plan.image).farthest():
         norms[a, b] = max(norms.get((a, b), 0.0), far)
@@ -467,7 +467,7 @@ Counts = tuple[IntArray, IntArray]
 
 
 def _best(made: Counts, chosen_on: Counts, depth: int, alpha: float) -> BoolArray:
-    """The union of cells, commonest for the first by the one pair of counts, whose bound is largest on the other."""
+    """The union of cells whose bound is largest on one pair of counts; the other pair orders the cells."""
     best, largest = np.ones(2**depth, dtype=np.bool_), -math.inf
     for level in range(1, depth + 1):
         made_a, made_b, chosen_a, chosen_b = (c.reshape(2**level, -1).sum(axis=1) for c in (*made, *chosen_on))

@@ -374,7 +374,7 @@ class _Release:
         return origin
 
     def _plan_each(self, user: str, rows: list[int], known: set[Any]) -> None:
-        """The plans of a user's answers, where none hangs on an answer: each distinct one is made once."""
+        """The plans of a user's answers if none depends on an answer: each distinct one is made once."""
         file, replay, subjects = self.file, self.replay, self.subjects
         assert file is not None and replay is not None and subjects is not None
         chosen, setting = bool(subjects.chosen), subjects.of(user)
@@ -412,7 +412,7 @@ class _Release:
             return
         for place, (answer, made) in enumerate(replayed):
             asked = made.plan is not None
-            # Without the ledger nobody knows what other queries drew on the account.
+            # The draws of other queries on the account are known to the ledger alone.
             room = due.promise.room(spent, answer.t)
             right = asked in due.may_choose(answer.t, made.spread, room, shared=self.ledger is None)
             if not right and self.ledger is None and place < answer.t - 1:

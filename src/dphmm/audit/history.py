@@ -34,7 +34,7 @@ def moved(model: MarkovModel, support: BoolArray) -> BoolArray:
 
 
 def hidden(model: MarkovModel, support: BoolArray) -> BoolArray:
-    """The mask of what is hidden where these states (N,) are possible: the states themselves, or their secrets (S,)."""
+    """The mask of the possible states (N,), or of their secrets (S,) if the model has secrets."""
     if model.secrets is None:
         return support
     return np.isin(np.arange(model.n_secrets), model.secrets[support])

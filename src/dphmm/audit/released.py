@@ -144,7 +144,7 @@ class ReleasedFile:
         if (self.cost < 0).any() or (self.epsilon < 0).any():
             raise InvalidInput("released", "an epsilon or a cost below 0", "what releases spent")
         if not all(0 < len(user) <= LONGEST_NAME and not _FORBIDDEN.search(user) for user in set(self.users)):
-            # Others could reorder what stands around them, or be as long as a book.
+            # Others could reorder the text around them, or be as long as a book.
             expected = f"names of 1 to {LONGEST_NAME} characters, without control characters or text-direction marks"
             raise InvalidInput("released", "the name of a user that no release has", expected)
         if not all(map(_HASH.fullmatch, set(self.plans) - {""})):

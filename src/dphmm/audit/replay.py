@@ -132,7 +132,7 @@ class Replay:
         return replayed
 
     def plans(self, user: str, history: Sequence[Answer], origin: str = "") -> list[Plan] | None:
-        """The plans of `follow` alone: where they hang on no answer, no belief is needed for them."""
+        """The plans of `follow` alone: plans that depend on no answer need no belief."""
         setting = self.subjects.of(user)
         if not setting.has_public_plans or self.ledger is not None or self.subjects.chosen:
             replayed = self.follow(user, history, origin)
@@ -195,7 +195,7 @@ class Replay:
             except (InvalidInput, RecursionError):
                 self.findings.add("a plan that the ledger does not hold, or holds damaged", where)
                 return None
-            # What a table says of a step is what the ledger must have; without one it is the record that tells.
+            # The ledger must have the choice that a table names for a step; without a table its record names it.
             may = may if self.subjects.chosen and number is not None else (stored_choice,)
         refused, alone = "", False
         for choice in (allowed for each in may for allowed in self.setting.may_be(each)):

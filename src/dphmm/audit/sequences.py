@@ -1,6 +1,6 @@
 """Theorem 7.2 against the truth: the largest loss of any two histories over all releases, exactly, on small models.
 
-Where plans do not hang on answers, noises are independent and the loss of two histories is the sum of the losses of
+Where plans do not depend on answers, noises are independent and the loss of two histories is the sum of the losses of
 their states, step by step: each is reached by some answer, and all together by all of them. So the worst two histories
 are a longest path in the product of the chain with itself, found by dynamic programming in fractions.
 """
@@ -86,8 +86,8 @@ def sequence_loss(
 ) -> SequenceVerdict:
     """The exact worst loss of two histories over so many releases, and the charge for them.
 
-    Choices are those of `ReleaseSession`. Raises InvalidInput for plans that hang on answers (δ-sets), and for a model
-    too large to look at every pair of moves.
+    Choices are those of `ReleaseSession`. Raises InvalidInput for plans that depend on answers (δ-sets), and for a
+    model too large to look at every pair of moves.
     """
     setting = Setting.of(model, policy, space, epsilon, **choices)
     options = setting.options

@@ -48,7 +48,7 @@ def verify(
     *,
     support: BoolArray | None = None,
 ) -> Verdict:
-    """The exact worst log-ratio over all required pairs of a plan, and whatever else it claims.
+    """The exact worst log-ratio over all required pairs of a plan, and its other claims.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ def verify_steps(
 ) -> list[tuple[int, Plan, Verdict]]:
     """Verify the distinct plans of the first steps: (the first step of each, the plan, its verdict).
 
-    With a δ-set the plans after step 1 hang on what is released: only the first is there.
+    With a δ-set the plans after step 1 depend on the answers: only the first is there.
     Choices are those of `ReleaseSession`.
     """
     if steps < 1:

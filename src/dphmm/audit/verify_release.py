@@ -63,7 +63,7 @@ MOST_BYTES, MOST_OPERATIONS, MOST_NAMED = 2**31, 10**10, 10**6
 #: Exit codes.
 OK, WRONG, UNREADABLE, NOT_LOOKED_AT = 0, 1, 2, 5
 _TRUE, _OTHER, _STATED, _LEFT = "ok", "wrong", "stated", "not looked at"
-#: What the program that made the facts has computed, or looked at.
+#: The outcome of a check that the facts of `dphmm check-release` decide.
 BY_FACTS = "by facts"
 #: What no file shows.
 NOT_CHECKED = (
@@ -77,7 +77,7 @@ class Unreadable(Exception):
     """A file that cannot be read, in one line."""
 
 
-#: What a document raises that is not of the form that it should have.
+#: The errors of reading a document of another form.
 MALFORMED = (
     ArithmeticError,
     AttributeError,
@@ -735,7 +735,7 @@ class ZoneClock:
             raise Unknown(f"days of {zone[:40]}: this machine's zone table has none", "blocks") from None
 
     def starts(self, seconds: int, days: int) -> list[int]:
-        """In which bins of ``seconds`` blocks of so many days begin, ascending."""
+        """The bins of ``seconds`` in which blocks of so many days begin, ascending."""
         return sorted({-(-begin // seconds) for day, begin in self.begins.items() if day % days == 0})
 
     def shows(self, hour: str, seconds: int) -> list[int]:
@@ -807,7 +807,7 @@ class Model:
             if d < 1 or self.n * d != len(flat):
                 raise ValueError("states without answers")
             self.own: list[Point] = [tuple(flat[i * d : i * d + d]) for i in range(self.n)]
-            #: States of the chain, and of which state of the release each is.
+            #: The hidden states of the chain, and the released state of each.
             self.latent = len(self.initial)
             #: How the matrix of a step is chosen, and how many there are, their rows one after another.
             self.slots = self.meta.get("slots")
@@ -1691,7 +1691,7 @@ class Checker:
             self.report.require(
                 not notes, "bytes", "nothing beside the packed text", f"beside the packed text: {notes}"
             )
-        # Of rows that came in another form, what was written of them says nothing.
+        # Rows that came in another form were written anew: their spelling says nothing.
         if "file" not in self.facts:
             if file.rewritten():
                 self.report.add("ok", "bytes", again)
@@ -1859,7 +1859,7 @@ class Checker:
         self.same("epsilon", "published.public_constants", zero)
 
     def chosen_steps(self) -> None:
-        """Steps for which something was chosen have it, and all others what the statement says."""
+        """Check that chosen steps have their choices, and that all other steps have those of the statement."""
         if self.stated("varied") is None:
             return
         chosen = self._chosen
@@ -2001,7 +2001,7 @@ class Checker:
         return [beside(known[number], number, stored.get(self.person(user), ())) for user, number in rows]
 
     def local_days(self) -> None:
-        """By which zone table days begin, and whether the ledger's bounds of days are bounds that may be."""
+        """Check the days of the ledger, and name the zone table that local days begin by."""
         stated = self.stated("sequence")
         if stated is None or not is_local(stated):
             return
@@ -2029,7 +2029,7 @@ class Checker:
         self.report.add(_TRUE, "days", f"{other:,} of them are other days than by the zone table")
 
     def _blocks(self, stated: dict[str, Any]) -> list[tuple[int, int]]:
-        """The number of the block of each row, and its place in it, from 0, in steps. Raises Unknown."""
+        """For each row the number of its block and its place in the block, in steps from 0. Raises Unknown."""
         if is_local(stated):
             return [(first, step - first) for (first, _), step in zip(self._local_blocks(), self._bins, strict=True)]
         if stated.get("steps") is not None:
@@ -2726,7 +2726,7 @@ class Checker:
             self.report.require(not odd, "account", "answers are charged what their plans cost", some(odd))
 
     def _accounts(self) -> None:
-        """Each account is the sum of the person's releases, over all queries, and within its caps."""
+        """Check that each account is the sum of the person's releases over all queries, and within its caps."""
         sums: dict[str, list[Any]] = defaultdict(lambda: [Fraction(0), 0])
         known: dict[tuple[str, str], tuple[Fraction, int]] = {}
         for user, _, _, _, z, _, epsilon, cost, _ in self._stored.releases:

@@ -72,7 +72,7 @@ from dphmm.states.space import StateSpace
 from dphmm.states.zones import Zones
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 
-#: Epsilons of a release that are tried; each is raised to what spends the whole total.
+#: Epsilons of a release that are tried; each is raised until the whole total is spent.
 LADDER = tuple(Fraction(half, 2) for half in (1, 2, 3, 4, 6, 8, 12))
 #: A paced schedule may ask as wide a belief as there is after this share of the time until a release is due.
 SOONER = 0.8
@@ -91,7 +91,7 @@ MOST_STAYING_PLANS, FEWEST_STAYERS = 8_400, 25
 _MOST_STAYING = 10**9
 #: Why too much work is not done.
 _OWN_PLANS = "every answer has a plan of its own"
-#: The share of people of whom a figure of the nearest is told.
+#: The share of people that the figure of the nearest is about.
 _TENTH = 0.1
 #: People stay from at most so many different steps on, where blocks of a file begin at more.
 _MOST_BEGINNINGS = 24
@@ -110,7 +110,7 @@ _MOVES_OF_A_STEP, _MORE_FOLLOWED = 0.35, 1.6
 #: Steps whose guesses are looked at in a large world, and by which share of a part the step of each part is later in it
 #: than that of the part before: of the shares tried, periods of 2 to 144 steps are met most evenly by this one.
 _MOST_LOOKED_AT, _LATER = 64, 0.635
-#: A smaller share of a belief moves no figure that is told.
+#: A smaller share of a belief moves no printed figure.
 _UNLIKELY = 1e-15
 #: Likelihoods that are computed together: of so many answers times states.
 _TOGETHER = 2 * 10**6
@@ -238,7 +238,7 @@ def error_of_known_states(space: StateSpace) -> float:
 
 
 def _groups_of(people: int, work: int) -> tuple[IntArray, tuple[int, ...]]:
-    """In which order people (n,) are followed who take so much work each, and how many of them at first and later on.
+    """The order (n,) in which people are followed, each with so much ``work``, and the sizes of the growing groups.
 
     Those of each group stand as far from each other as they can, so that it has people from everywhere.
     """
@@ -787,7 +787,7 @@ class World:
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
         plans, (states, _, which) = PlanSchedule(setting), self._stayers
-        # Staggered answers are as many, and of who stays they tell the same.
+        # Staggered answers are as many, and tell the same about people who stay.
         schedule = replace(schedule, seed="")
         asked = np.flatnonzero(schedule.may_ask(np.arange(1, ends[-1][1] + 1))) + 1
         # Of people whose blocks begin at some step: alike where all answers are planned alike.

@@ -35,7 +35,7 @@ LONGEST_STAY, AFTER = 366, (1, 7)
 #: So many steps at least are simulated for each of the invented people. Where sequences go on, a reader knows less at
 #: their first and last steps, and of short blocks and windows these would be all; of short sequences more people walk.
 SETTLED = 192
-#: What blocks of so many seconds are called where people stay for them.
+#: The name of a block of so many seconds as a time that people stay for.
 CALLED = {3600: "hour", 86_400: "day", 7 * 86_400: "week"}
 #: Standard errors on each side of a figure: of a 95 % interval at least.
 CHANCE = 2

@@ -37,7 +37,7 @@ from dphmm.types import FloatArray
 PEOPLE = 25
 #: How many times as wide the larger cells are that are tried.
 _WIDER = 2
-#: What is taken of the settings that reach every target.
+#: The rule of choice among the settings that reach every target.
 RULE = "the largest distance that reaches the targets, then the smallest total, the smallest cells and the least error"
 #: Radii that are tried by themselves, in multiples of what lies between neighbouring answers.
 MULTIPLES = (1, 2, 4, 8)
@@ -138,7 +138,7 @@ class Targets:
         return self.doubt is None or (least is not None and least <= self.doubt)
 
     def missed(self, tried: Tried) -> float:
-        """By which factors a setting misses the targets, as a sum of logs; 0 where it reaches all."""
+        """The factors by which a setting misses the targets, as a sum of logs; 0 where it reaches all."""
         factors = [1.0]
         if self.error is not None:
             factors.append(tried.at_most / self.error)

@@ -44,7 +44,7 @@ _FULL, _MOST_FULL = 0.2, 4096
 _MOSTLY, _SO_OFTEN = 0.5, 1e-3
 #: A belief that moves no spread by more than this share in so many steps has settled.
 _SETTLED, _LOOKED = 1e-7, 8
-#: Smallest likelihood beside the largest: what is rarer changes no error that anybody could see.
+#: Smallest likelihood beside the largest: a smaller one changes no printed error.
 RAREST = 1e-280
 #: The iteration for a guess ends after so many rounds, or where the mean distance changes by so little for each metre.
 _ROUNDS, _FLAT = 60, 1e-2
@@ -209,7 +209,7 @@ def _jumped(
     assert jump is not None
     rate, into = np.full(len(state), jump.rate), jump.into
     if ahead is not None:
-        # By Bayes: both ways to go on, by how likely they make what is known.
+        # By Bayes: each of the two moves, weighted by the likelihood of the known facts.
         into = jump.into * ahead
         jumping, moving = jump.rate * into.sum(), jump.stays * (model.matrix_at(t) @ ahead)[state]
         rate = jumping / (jumping + moving)
@@ -622,7 +622,7 @@ class SimulatedReleases:
         if not isinstance(constraint, DeltaSet):
             plan = self._plans.plan(self._plans.number(t))
             return likelihood_columns(plan, answer_under(plan, states, bits)[0])
-        # What is possible follows from the model, since no answer excludes a state.
+        # The possible states follow from the model, since no answer excludes one.
         support, columns = self._plans.support(t), []
         for belief, state in zip(beliefs.T, states[:, None], strict=True):
             plan = self.setting.planner.plan(support, delta_states(belief, support, constraint.exact))

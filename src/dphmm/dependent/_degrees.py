@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 LEVELS = {"edge": "one edge", "node": "all edges of one person"}
 _DEPENDENCES = {"edge": ("group", "independent"), "node": ("friends", "group", "independent")}
-#: What is done to a record: an edge is there or not, the edges of a person are any others.
+#: The neighbours: an edge is there or not; the edges of a person are any others.
 _NEIGHBOURS = {"edge": "add-remove", "node": "replace"}
 _EDGE_ONLY = ("a person's edges", "one edge or another", "the people")
 

@@ -157,7 +157,7 @@ class Dependence:
         return Unit(of=of, most=self.most, there_or_not=there_or_not, number_public=number_public)
 
     def stated(self, event: DependentEvent) -> Stated:
-        """Its facts beside the answer. Of a file only a model is told by its hash."""
+        """The facts beside the answer. Of files only a model is named by its hash."""
         facts = dict(self._told)
         if self.kind == "independent":
             facts = {"between": "nobody" if self.given == "independent" else "nobody, assumed", "most": None}

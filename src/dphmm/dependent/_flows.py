@@ -30,7 +30,7 @@ from dphmm.types import Bits, Exact, IntArray
 
 #: Pairs of states that are counted at most.
 MOST_PAIRS = 1_000_000
-#: What a person's first row comes from, and what the last one goes to.
+#: The origin of a person's first row, and the destination of the last one.
 START, FINISH = "(start)", "(end)"
 _TRIP = "one trip of a person, from one state to the next"
 _PROMISED = (

@@ -251,7 +251,7 @@ def _order(column: Any, field: str, timezone: str | None) -> tuple[IntArray, dic
     if pa.types.is_integer(kind):
         numbers, bad = integers(column, field)
         return numbers, {"invalid_time": bad}
-    # Whatever the zone is, it puts times that have none in one order.
+    # Every zone puts times without a zone in the same order.
     time, marks = Times(field, timezone or "UTC").add(column)
     if not pa.types.is_string(kind):
         return time, marks
@@ -331,7 +331,7 @@ def _of_an_array(table: Any) -> tuple[IntArray, IntArray, IntArray, int]:
     if cells.ndim not in (1, 2) or cells.dtype.kind not in "biufO":
         raise InvalidInput("table", f"shape {cells.shape}, {cells.dtype}", "integer states (T,) or (U, T)")
     numbers, named = whole_numbers(np.atleast_2d(cells), "table")
-    # What is no number is a record of some state; only −1 says that there is none.
+    # A cell without a number is a record of some state; only −1 is no record.
     states = np.where(named, numbers, -2)
     user, time = np.nonzero(states != -1)
     return user.astype(np.int64), time.astype(np.int64), states[user, time], states.shape[1]

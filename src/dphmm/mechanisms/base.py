@@ -49,7 +49,7 @@ class LatticeMechanism(ABC):
 
     #: What `describe` and the registry call it.
     name: ClassVar[str]
-    #: What it is made from: the hull of what must be hidden, or a plan's answers and the edges between them.
+    #: Its input: the hull of the differences to hide, or the answers of a plan and the edges between them.
     made_from: ClassVar[Literal["hull", "answers"]] = "hull"
     #: Whether its law asks nothing of answers but which they are, so that they may be names.
     for_labels: ClassVar[bool] = False

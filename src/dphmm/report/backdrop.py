@@ -153,5 +153,5 @@ def _geometry(geometry: Any, shapely: Any) -> Any:
     try:
         return shapely.geometry.shape(geometry)
     except Exception:
-        # Whatever is wrong with the numbers, shapely has an error of its own for it.
+        # Shapely has an error of its own for each fault of the numbers.
         raise InvalidInput("backdrop", "a geometry that cannot be read", _EXPECTED) from None

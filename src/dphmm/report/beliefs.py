@@ -27,7 +27,7 @@ _FAR = 3.0
 _NOTHING, _TOGETHER = 1e-12, 2**20
 #: A share is reached although the sum of floats is a little below it.
 _ROUNDING = 1e-9
-#: What a run of cells of each level begins with; its length follows in base 36, none for one cell.
+#: The mark that begins a run of cells of each level; its length follows in base 36, none for one cell.
 _MARKS = bytes.maketrans(bytes(range(4)), b".-+=")
 
 Levels = NDArray[np.uint8]

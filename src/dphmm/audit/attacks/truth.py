@@ -105,7 +105,7 @@ class _Rows:
     row: IntArray
     numbers: IntArray
     times: IntArray | None
-    #: What the steps of each user go by, as a ledger has it.
+    #: The origin of each user's steps, as a ledger has it.
     begins: dict[str, str]
 
     @classmethod
