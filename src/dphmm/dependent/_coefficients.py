@@ -336,11 +336,12 @@ class Measure:
 
     ``start(j)`` (k_j, m): something of each value of tuple j. ``of(rows, i, j)``: the number, from the means (k_i, m)
     of it given each possible value of D_i; it can only fall with every further step of a chain.
+    ``itself(i)``: that of D_i about itself.
     """
 
     start: Callable[[int], FloatArray]
     of: Callable[[FloatArray, int, int], float]
-    own: Callable[[int], float]
+    itself: Callable[[int], float]
 
 
 def laplace_losses(model: Model, query: Query, rate: float) -> FloatArray | None:
@@ -361,7 +362,7 @@ def sums_over_pairs(model: Model, measure: Measure, shared: bool) -> FloatArray 
     if isinstance(model, Chain) and model.stationary and shared:
         return _by_lag(model, measure)
     n = model.n_tuples
-    total = np.array([measure.own(i) for i in range(n)])
+    total = np.array([measure.itself(i) for i in range(n)])
     if isinstance(model, Friendship):
         for i, j in model.edges.tolist():
             for a, b in ((i, j), (j, i)):
@@ -412,7 +413,7 @@ def _of_any_query(model: Model, sensitivities: FloatArray, rate: float) -> Measu
 
 def _by_lag(chain: Chain, measure: Measure) -> FloatArray:
     """A stationary chain: one number for each lag and direction."""
-    single = measure.own(0)
+    single = measure.itself(0)
     numbers = []
     for matrix in chain.moves:
         by_lag = (measure.of(rows, 0, 0) for rows in laws_by_lag(matrix, chain.possible(0), measure.start(0)))
