@@ -31,8 +31,8 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_071,
-    "code lines of tests": 82_621,
+    "code lines": 64_031,
+    "code lines of tests": 82_646,
     "words of docs": 112_424,
     "circles of imports": 0,
     "circles with types": 0,
@@ -41,7 +41,7 @@ LIMITS: dict[str, float] = {
     "keys of release.toml": 120,
     "functions with many parameters": 28,
     "docstrings that begin with a clause, %": 1,
-    "names that say nothing": 232,
+    "names that say nothing": 224,
     "class names with several meanings": 49,
     "short private functions used once": 296,
     "modules without a mirrored test": 30,

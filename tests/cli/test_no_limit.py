@@ -18,8 +18,9 @@ import pytest
 from commands import PIPELINE, set_in, typed, walk_rows, write_rows
 from dphmm.accounting.budget import UNLIMITED
 from dphmm.cli.console import Console
+from dphmm.cli.options import options_of
 from dphmm.cli.release import release
-from dphmm.cli.release_job import Job, names_limit
+from dphmm.cli.release_job import Job, ReleaseOptions, names_limit
 from dphmm.storage.ledger import open_ledger
 
 pytestmark = pytest.mark.replayed_words
@@ -132,7 +133,7 @@ def test_what_limits_nothing_is_no_limit(town, tmp_path, release_of, words):
 def test_every_cap_of_an_account_is_a_limit(town, tmp_path, release_of):
     """A cap that is added to an account is a kind of limit here, too."""
     for words in [(), *LIMITS.values()]:
-        given = release.make_context("release", [*release_of(town, tmp_path)[1:], *words]).params
+        given = options_of(release, ReleaseOptions, [*release_of(town, tmp_path), *words])
         assert names_limit(given) == (Job.of(given).batch(None).caps != UNLIMITED) == bool(words)
 
 

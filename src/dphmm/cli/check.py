@@ -6,9 +6,8 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import redirect_stderr
-from copy import copy
 from csv import DictReader
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, fields, replace
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,13 +21,12 @@ from dphmm.accounting.promise import Schedule
 from dphmm.cli.console import BAD_INPUT, REJECTED, options_called, print_json, reworded
 from dphmm.cli.fit import fit
 from dphmm.cli.fit_data import public_space, times
-from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.init import first_of, header
-from dphmm.cli.options import loaded_model, messages, spelling_of
+from dphmm.cli.options import PlanOptions, argument, command, loaded_model, option, options_of, spelling_of
 from dphmm.cli.pipeline import LEDGER, MODEL, PEOPLE, STAGES, Pipeline, run_stage
 from dphmm.cli.plan import plan
 from dphmm.cli.release import read_rows, release
-from dphmm.cli.release_job import Job, asked_promise, check_asked
+from dphmm.cli.release_job import Job, ReleaseOptions, TableOptions, check_asked
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.setup.releasing import kept_ledger
@@ -42,36 +40,23 @@ if TYPE_CHECKING:
 
 #: Stages that ask people, or read what was answered.
 _AFTER = ("release", "estimates", "population", "synthesize", "report")
-#: Options of a release that are no part of a question, or change nothing of a table.
-_OTHERS = (
-    "trajectories", "model", "policy", "output", "format", "new", "dry_run", "although", "check", "yes", "noun",
-    "case_names", "times", "length", "model_people", "quiet", "as_json", "help_all",
-)  # fmt: skip
+#: Options of a release, which its own help tells of.
+_OF_RELEASE = [option.name for option in fields(TableOptions) if option.name not in ("as_json", "quiet")]
 
 
-def _of_release(option: click.Parameter) -> click.Parameter:
-    """An option of a release, which its own help tells of."""
-    option = copy(option)
-    if isinstance(option, click.Option):
-        option.hidden = True
-    return option
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(TableOptions):
+    """The options of dphmm check."""
+
+    trajectories: str | None = argument("TRAJ", required=False)
+    model: str | None = option("The model, as dphmm fit writes it.", "M")
+    policy: str | None = option("The policy, where lonely states are merged by it.", "P")
+    setup: str | None = option("In place of all others: a pipeline, of what dphmm run would release.", "FILE")
+    about: int | None = option("With --setup: about how many people are fitted on, or in a query.", "N")
 
 
-@click.command(
-    "check",
-    cls=Command,
-    context_settings=CONTEXT,
-    params=[_of_release(option) for option in release.params if option.name not in _OTHERS],
-)
-@click.argument("trajectories", metavar="TRAJ", required=False)
-@click.option("--model", metavar="M", help="The model, as dphmm fit writes it.")
-@click.option("--policy", metavar="P", help="The policy, where lonely states are merged by it.")
-@click.option("--setup", metavar="FILE", help="In place of all others: a pipeline, of what dphmm run would release.")
-@click.option(
-    "--about", type=int, metavar="N", help="With --setup: about how many people are fitted on, or in a query."
-)
-@messages
-def check(setup: str | None, about: int | None, quiet: bool, as_json: bool, **given: Any) -> int:
+@command("check", CheckOptions, hidden=_OF_RELEASE)
+def check(options: CheckOptions) -> int:
     """Look at a table before anything is spent: what would it be to a release? For its owner alone.
 
     TRAJ and options are those of dphmm release, of which only --model is needed; with --ledger it says what is left for
@@ -83,15 +68,17 @@ def check(setup: str | None, about: int | None, quiet: bool, as_json: bool, **gi
     and in place of the steps of its plan all that it may ask. What its noise would be is told, and that of
     a query, also beside --about N people.
     """
+    about, setup = options.about, options.setup
     if setup is None:
         if about is not None:
             raise InvalidInput("--about", about, "--setup with it")
-        for name, missing in (("TRAJ", given["trajectories"]), ("--model", given["model"])):
-            if missing is None:
+        of_table = {each.name: getattr(options, each.name) for each in fields(TableOptions)}
+        for name, typed in (("TRAJ", options.trajectories), ("--model", options.model)):
+            if typed is None:
                 raise InvalidInput(name, "nothing", "the rows and the model of a release; or --setup, a pipeline")
-        return _tell(_figures(given), as_json)
-    context = click.get_current_context()
-    if any(context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE for name in given):
+        public: Any = {"trajectories": options.trajectories, "model": options.model, "policy": options.policy}
+        return _tell(_figures(ReleaseOptions(**public, **of_table)), options.as_json)
+    if options != CheckOptions(setup=setup, about=about, as_json=options.as_json, quiet=options.quiet):
         raise InvalidInput("--setup", f"{setup}, and other options", "it alone: the pipeline has the options")
     pipeline = Pipeline.read(checked_input(setup, "--setup"))
     pipeline.check()
@@ -100,7 +87,7 @@ def check(setup: str | None, about: int | None, quiet: bool, as_json: bool, **gi
         scratch = replace(pipeline, place=ReleaseFolder(Path(folder) / "out"), ledger=Path(folder) / LEDGER)
         scratch.folder.mkdir()
         scratch.place.path.mkdir()
-        return _of_pipeline(pipeline, scratch, about, as_json)
+        return _of_pipeline(pipeline, scratch, about, options.as_json)
 
 
 def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_json: bool) -> int:
@@ -116,7 +103,7 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_js
             if name == "fit" and drawn and not dry:
                 shutil.copyfile(pipeline.folder / MODEL, scratch.folder / MODEL)
             elif name == "plan" and stand_in:
-                allowed = _allowed(plan.make_context("plan", list(words[1:])).params)
+                allowed = _allowed(options_of(plan, PlanOptions, words))
             else:
                 beside = ["--ledger", str(scratch.ledger), "--id", name]
                 beside += [] if about is None else ["--about", str(about)]
@@ -134,11 +121,11 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_js
                         for label, _, part in told
                         if label == "noise" and "expected error" in part
                     ]
-    given = release.make_context("release", list(scratch.command("release", 1).words[1:])).params
-    given |= {"trajectories": str(scratch.folder / PEOPLE), "ledger": str(pipeline.ledger)}
+    options = options_of(release, ReleaseOptions, scratch.command("release", 1).words)
+    options = replace(options, trajectories=str(scratch.folder / PEOPLE), ledger=str(pipeline.ledger))
     with options_called(pipeline.members("release")):
-        check_asked(given)
-        figures = _figures(given | ({"plan": None} if stand_in else {}), allowed)
+        check_asked(options)
+        figures = _figures(replace(options, plan=None) if stand_in else options, allowed)
         if figures.is_doubtful:
             # An import keeps no other columns; their names are in the source.
             figures = replace(figures, other_people=_other_people(pipeline))
@@ -174,32 +161,32 @@ def _write_stand_in(given: Mapping[str, Any], path: Path) -> None:
     save_model(MarkovModel(alike, identity(space.n_states, format="csr"), space=space, step=times(given)["step"]), path)
 
 
-def _allowed(given: Mapping[str, Any]) -> Schedule:
+def _allowed(options: PlanOptions) -> Schedule:
     """A schedule that may ask wherever a plan of these options may, whatever its model is: that is public."""
     from dphmm.choose.planning import allowed_steps
 
-    promise = asked_promise(given)
+    promise = options.promise
     assert promise is not None
-    epsilon = promise.exact if given["epsilon"] is None else given["epsilon"]
-    at = allowed_steps(promise, loaded_model(given["model"])[0].step, given["hours"])
+    epsilon = promise.exact if options.epsilon is None else options.epsilon
+    at = allowed_steps(promise, loaded_model(options.model)[0].step, options.hours)
     return Schedule(promise, epsilon, at.tolist(), spreads=(0.0,))
 
 
-def _figures(given: Mapping[str, Any], allowed: Schedule | None = None) -> TableCheck:
+def _figures(options: ReleaseOptions, allowed: Schedule | None = None) -> TableCheck:
     """The figures of the rows of a release; ``allowed``: the steps of a plan that cannot be made yet."""
     from dphmm.evaluation.table_check import Unplaced, table_check
 
-    asked = any(given[name] is not None for name in ("epsilon", "path_epsilon", "plan"))
-    unasked = dict.fromkeys(("check", "although", "noun", "case_names", "times", "length"))
-    options = {**given, "new": False, "quiet": True, **unasked}
-    job = Job.of(options if asked else {**options, "epsilon": "1"}, any_mechanism=True).scheduled(options)
+    asked = any(each is not None for each in (options.epsilon, options.path_epsilon, options.plan))
+    # What is said of people changes nothing of a table; a model that cannot have it is told by the release.
+    options = replace(options, new=False, quiet=True, although=False, check=True, case_names=None, length=None)
+    job = Job.of(options if asked else replace(options, epsilon="1"), any_mechanism=True).scheduled(options)
     if allowed is not None:
         job = replace(job, epsilon=None, choices={**job.choices, "schedule": allowed})
     seen = Unplaced(job.space)
-    loaded, _ = read_rows(job, given, seen.add)
-    with kept_ledger(given["ledger"], given["spelling"]) as ledger:
-        batch = job.batch(ledger or MemoryLedger(spelling_of(given)))
-        return table_check(batch, loaded, seen, given["trajectories"], budget=asked or allowed is not None)
+    loaded, _ = read_rows(job, options, seen.add)
+    with kept_ledger(options.ledger, options.spelling) as ledger:
+        batch = job.batch(ledger or MemoryLedger(spelling_of(options.spelling, options.ledger)))
+        return table_check(batch, loaded, seen, options.trajectories, budget=asked or allowed is not None)
 
 
 def _tell(figures: TableCheck, as_json: bool) -> int:

@@ -9,15 +9,16 @@ Proof: docs/proofs/records.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from dphmm._checks import finite_number
 from dphmm.accounting.event import LearningEvent, learning_event
+from dphmm.accounting.person import SPELLINGS
 from dphmm.cli.console import REJECTED, Console, fields_named, option_of, print_json, reworded
 from dphmm.cli.fit_data import (
     DEFAULT_SPEED,
@@ -43,14 +44,23 @@ from dphmm.cli.fit_data import (
     warn_replayable,
 )
 from dphmm.cli.fit_hidden import fit_hidden
-from dphmm.cli.help import CONTEXT, Command
-from dphmm.cli.options import force, messages, new_output, output, spelling, spelling_of, together
+from dphmm.cli.options import (
+    FORCE,
+    NAMES_ANSWERED,
+    SPELLING,
+    argument,
+    command,
+    flag,
+    new_output,
+    option,
+    spelling_of,
+)
 from dphmm.cli.publishing import (
+    LedgerOptions,
     check_ledger,
     kept_document,
     kept_rows,
     learned_once,
-    ledger_options,
     owner_rows,
     stored_fit,
     tell_fit,
@@ -84,7 +94,12 @@ def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     choices = {**times(given), **_counting(given)}
     with console.progress("fit") as progress, steady(path) as sha256:
         bins = bins_of(choices["step"], column_names(path))
-        loaded = load_trajectories(path, state_column=given["state_column"], bins=bins, spelling=spelling_of(given))
+        loaded = load_trajectories(
+            path,
+            state_column=given["state_column"],
+            bins=bins,
+            spelling=spelling_of(given["spelling"], given["ledger"]),
+        )
         rows = loaded.trajectories
         check_times(given["step"], rows.time is not None, column_names(path))
         if progress is not None:
@@ -319,126 +334,79 @@ def _private_document(model: MarkovModel, event: LearningEvent, path: str) -> di
 METHODS = ("ngrams", "every-iteration", "paper-every-iteration", "paper-last-iteration-not-private")
 
 
-#: In the order of the help.
-fit_options = together(
-    click.option("--grid", metavar="LENGTH", help="Square cells of this size (340m, 1km) over --bbox."),
-    click.option(
-        "--bbox",
-        metavar="W,S,E,N",
-        help="The box of the grid, in degrees; public, so never taken from the data. With --epsilon also that of --h3.",
-    ),
-    click.option("--states-of", metavar="M", help="The states of a model, such as dphmm model zones writes it."),
-    click.option(
-        "--h3",
-        type=int,
-        metavar="RES",
-        help="H3 cells of this resolution: those visited; with --epsilon those of --bbox.",
-    ),
-    click.option("--state-column", metavar="COL", help="States are the names in this column."),
-    click.option(
-        "--slots",
-        metavar="RULE",
-        help="Moves of their own for each part of the day (1d/4h), of the week (7d/4h), or of a sequence (1,2,3-5,6+); "
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(LedgerOptions):
+    """The options of dphmm fit."""
+
+    trajectories: str = argument("TRAJ")
+    output: str | None = option("The file to write.", "model.npz", "-o", "--output")
+    grid: str | None = option("Square cells of this size (340m, 1km) over --bbox.", "LENGTH")
+    bbox: str | None = option(
+        "The box of the grid, in degrees; public, so never taken from the data. With --epsilon also that of --h3.",
+        "W,S,E,N",
+    )
+    states_of: str | None = option("The states of a model, such as dphmm model zones writes it.", "M")
+    h3: int | None = option("H3 cells of this resolution: those visited; with --epsilon those of --bbox.", "RES")
+    state_column: str | None = option("States are the names in this column.", "COL")
+    slots: str | None = option(
+        "Moves of their own for each part of the day (1d/4h), of the week (7d/4h), or of a sequence (1,2,3-5,6+); "
         "by the clock of UTC, or of a zone named after it (1d/4h Europe/Berlin).",
-    ),
-    click.option(
-        "--answers",
-        metavar="labels|ordinal|FILE",
-        help="What the names are answered with: themselves, 0, 1, ... in order, or a table of numbers.  "
-        "[default: labels; ordinal where all names are numbers]",
-    ),
-    click.option(
-        "--states-file", metavar="FILE", help="A table whose column state lists the names; with --epsilon needed."
-    ),
-    click.option(
-        "--smoothing",
-        metavar="COUNT",
-        help="Added to the count of every pair of states; on a grid, of neighbouring cells; not with --epsilon.  "
+        "RULE",
+    )
+    answers: str | None = option(NAMES_ANSWERED, "labels|ordinal|FILE")
+    states_file: str | None = option("A table whose column state lists the names; with --epsilon needed.", "FILE")
+    smoothing: str | None = option(
+        "Added to the count of every pair of states; on a grid, of neighbouring cells; not with --epsilon.  "
         "[default: 0]",
-    ),
-    click.option(
-        "--initial",
-        type=click.Choice(["occupancy", "first", "uniform"]),
-        help="Where the model begins: as all rows, or as first rows.  [default: first; with --step occupancy]",
-    ),
-    click.option(
-        "--max-speed",
-        metavar="SPEED",
-        help=f"Leave out places that this speed cannot reach; none for no limit  [default: {DEFAULT_SPEED} for places]",
-    ),
-    click.option("--min-count", type=int, metavar="N", help="Drop moves seen fewer times.  [default: 1]"),
-    click.option(
-        "--all-cells",
-        is_flag=True,
-        default=None,
-        help="Keep every cell of --bbox, visited or not; as with --epsilon.",
-    ),
-    click.option(
-        "--merge-rare",
-        type=int,
-        metavar="N",
-        help="Answer cells with fewer than N visits as the nearest cell with as many.",
-    ),
-    click.option(
-        "--jump",
-        metavar="P",
-        help="The chance to jump to any state alike at each step (0.001), which leaves no path impossible.  "
-        "[default: none]",
-    ),
-    click.option(
-        "--step",
-        metavar="TIME",
-        help="Length of a time step (5min), bins from the UTC epoch, the last row of a bin "
-        "counting. Without it every row is a step.",
-    ),
-    click.option(
-        "--gap",
-        metavar="TIME",
-        help="With --step: holes up to here are filled with the last state. Without it: rows further apart are "
-        "cut.  [default: with --step only the next bin continues a sequence, else every next row does]",
-    ),
-    click.option("--states", type=int, metavar="K", help="A hidden Markov model of so many states, seen by --symbols."),
-    click.option(
-        "--symbols",
-        metavar="COL",
-        help="With --states, or with --state-column where states are known: what is seen are the names in this column.",
-    ),
-    click.option(
-        "--symbols-file", metavar="FILE", help="A table whose column symbol lists the names; with --epsilon needed."
-    ),
-    click.option("--starts", type=int, metavar="N", help="Random starts, the best is kept.  [default: 5; ngrams 10]"),
-    click.option(
-        "--iterations",
-        type=int,
-        metavar="N",
-        help="At most so many iterations; noisy ones exactly so many.  [default: by method]",
-    ),
-    click.option("--epsilon", metavar="E", help="Learn with differential privacy: the whole budget of the fit."),
-    click.option("--max-length", type=int, metavar="L", help="With --epsilon: of a sequence its first L steps count."),
-    click.option(
-        "--max-sequences",
-        type=int,
-        metavar="M",
-        help="With --epsilon: of a person the first M sequences.  [default: 1]",
-    ),
-    click.option(
-        "--neighbours",
-        type=click.Choice(["add-remove", "replace"]),
-        help="With --epsilon: whether a person is added or removed, or replaced.  [default: add-remove]",
-    ),
-    click.option(
-        "--moves",
-        type=click.Choice(["all", "neighbours"]),
-        help="With --epsilon: the moves that can be learned.  [default: all; on grids above 3,000 cells neighbours]",
-    ),
-    click.option("--delta", metavar="D", help="Of every-iteration: Gaussian noise, with this delta of the guarantee."),
-    click.option("--method", type=click.Choice(METHODS), help="Of --states with --epsilon.  [default: ngrams]"),
-    click.option(
-        "--order", type=int, metavar="N", help="Length of the words of ngrams.  [default: by states and symbols]"
-    ),
-    click.option("--seed", type=int, metavar="N", help="The same fit every time; with --epsilon NOT PRIVATE."),
-    spelling,
-)
+        "COUNT",
+    )
+    initial: Literal["occupancy", "first", "uniform"] | None = option(
+        "Where the model begins: as all rows, or as first rows.  [default: first; with --step occupancy]"
+    )
+    max_speed: str | None = option(
+        f"Leave out places that this speed cannot reach; none for no limit  [default: {DEFAULT_SPEED} for places]",
+        "SPEED",
+    )
+    min_count: int | None = option("Drop moves seen fewer times.  [default: 1]", "N")
+    all_cells: bool | None = flag("Keep every cell of --bbox, visited or not; as with --epsilon.", default=None)
+    merge_rare: int | None = option("Answer cells with fewer than N visits as the nearest cell with as many.", "N")
+    jump: str | None = option(
+        "The chance to jump to any state alike at each step (0.001), which leaves no path impossible.  [default: none]",
+        "P",
+    )
+    step: str | None = option(
+        "Length of a time step (5min), bins from the UTC epoch, the last row of a bin counting. Without it every row "
+        "is a step.",
+        "TIME",
+    )
+    gap: str | None = option(
+        "With --step: holes up to here are filled with the last state. Without it: rows further apart are cut.  "
+        "[default: with --step only the next bin continues a sequence, else every next row does]",
+        "TIME",
+    )
+    states: int | None = option("A hidden Markov model of so many states, seen by --symbols.", "K")
+    symbols: str | None = option(
+        "With --states, or with --state-column where states are known: what is seen are the names in this column.",
+        "COL",
+    )
+    symbols_file: str | None = option("A table whose column symbol lists the names; with --epsilon needed.", "FILE")
+    starts: int | None = option("Random starts, the best is kept.  [default: 5; ngrams 10]", "N")
+    iterations: int | None = option("At most so many iterations; of noisy ones exactly.  [default: by method]", "N")
+    epsilon: str | None = option("Learn with differential privacy: the whole budget of the fit.", "E")
+    max_length: int | None = option("With --epsilon: of a sequence its first L steps count.", "L")
+    max_sequences: int | None = option("With --epsilon: of a person the first M sequences.  [default: 1]", "M")
+    neighbours: Literal["add-remove", "replace"] | None = option(
+        "With --epsilon: whether a person is added or removed, or replaced.  [default: add-remove]"
+    )
+    moves: Literal["all", "neighbours"] | None = option(
+        "With --epsilon: the moves that can be learned.  [default: all; on grids above 3,000 cells neighbours]"
+    )
+    delta: str | None = option("Of every-iteration: Gaussian noise, with this delta of the guarantee.", "D")
+    method: str | None = option("Of --states with --epsilon.  [default: ngrams]", type=click.Choice(METHODS))
+    order: int | None = option("Length of the words of ngrams.  [default: by states and symbols]", "N")
+    seed: int | None = option("The same fit every time; with --epsilon NOT PRIVATE.", "N")
+    spelling: str | None = option(SPELLING, type=click.Choice(SPELLINGS))
+    force: bool = flag(FORCE)
 
 
 _ONLY_PRIVATE = ("max_length", "max_sequences", "neighbours", "moves", "delta", "method", "order")
@@ -500,14 +468,8 @@ def _check_private(given: Mapping[str, Any]) -> None:
         raise InvalidInput("--merge-rare", given["merge_rare"], expected)
 
 
-@click.command("fit", cls=Command, context_settings=CONTEXT)
-@click.argument("trajectories", metavar="TRAJ")
-@output("model.npz", required=False)
-@fit_options
-@ledger_options
-@force
-@messages
-def fit(trajectories: str, output: str | None, force: bool, as_json: bool, quiet: bool, **given: Any) -> int:
+@command("fit", FitOptions)
+def fit(options: FitOptions) -> int:
     """Fit a Markov model by counting moves, and write it with its states.
 
     Exactly one of --grid (with --bbox), --h3, --states-of and --state-column says what the states are. Cells that
@@ -526,20 +488,19 @@ def fit(trajectories: str, output: str | None, force: bool, as_json: bool, quiet
     """
     from dphmm.storage.models import check_people
 
-    console = Console(quiet)
+    console, given = Console(options.quiet), vars(options)
     check_together(given)
-    path = checked_input(trajectories, "TRAJ")
-    job = {**given, "output": output, "as_json": as_json}
-    if given["dry_run"] and given["epsilon"] is None:
+    path, output = checked_input(options.trajectories, "TRAJ"), options.output
+    if options.dry_run and options.epsilon is None:
         raise InvalidInput("--dry-run", "a fit without --epsilon", "--epsilon with it: it tells how large the noise is")
-    check_ledger(job)
+    check_ledger(given)
     if output is not None:
-        new_output(output, [path], force)
-        if given["epsilon"] is not None:
-            new_output(rejected_path(output), [path], force)
+        new_output(output, [path], options.force)
+        if options.epsilon is not None:
+            new_output(rejected_path(output), [path], options.force)
         check_people(output)
-    if given["states"] is not None or known_states(given):
-        return fit_hidden(path, job, console)
-    if given["epsilon"] is not None:
-        return fit_private(path, job, console)
-    return fit_counted(path, job, console)
+    if options.states is not None or known_states(given):
+        return fit_hidden(path, given, console)
+    if options.epsilon is not None:
+        return fit_private(path, given, console)
+    return fit_counted(path, given, console)

@@ -295,7 +295,11 @@ def records_of(
     """
     from dphmm.markov.trajectories import records_of as records_in
 
-    choices: dict[str, Any] = {"state_column": column, "spelling": spelling_of(given), "may_be_empty": True}
+    choices: dict[str, Any] = {
+        "state_column": column,
+        "spelling": spelling_of(given["spelling"], given["ledger"]),
+        "may_be_empty": True,
+    }
     if isinstance(source, PrivateTable):
         names, loaded = source.columns(), load_trajectories(read(source.source), **choices)
     else:

@@ -84,7 +84,7 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
             path if labelled is None else labelled.rows(path),
             state_column=given["symbols"] if labelled is None else PAIR,
             bins=bins,
-            spelling=spelling_of(given),
+            spelling=spelling_of(given["spelling"], given["ledger"]),
         )
         rows = loaded.trajectories
         check_times(given["step"], rows.time is not None, column_names(path))

@@ -122,7 +122,7 @@ class Command(click.Command):
                 for line in EXAMPLES[name]:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
         records = list(own_options(self, ctx))
-        first = [record for option, record in records if option in FIRST.get(name, ())]
+        first = [record for option in FIRST.get(name, ()) for shown, record in records if shown == option]
         shown = [record for _, record in records] if whole else (first or [record for _, record in records])[:_SHORT]
         if shown:
             with formatter.section("Options"):

@@ -12,6 +12,7 @@ from dphmm.cli.console import Console, fields_named, named, print_json
 from dphmm.cli.fit_data import cells_over, is_table
 from dphmm.cli.help import CONTEXT, Command, Kinds
 from dphmm.cli.options import (
+    NAMES_ANSWERED,
     duration,
     force,
     length,
@@ -80,12 +81,7 @@ _on_a_map = together(
 _of_a_file = together(
     click.argument("file", metavar="FILE"),
     click.option("--step", metavar="TIME", help="Length of a time step (5min); without it every row is a step."),
-    click.option(
-        "--answers",
-        metavar="labels|ordinal|FILE",
-        help="What the names are answered with: themselves, 0, 1, ... in order, or a table of numbers.  "
-        "[default: labels; ordinal where all names are numbers]",
-    ),
+    click.option("--answers", metavar="labels|ordinal|FILE", help=NAMES_ANSWERED),
 )
 
 

@@ -22,7 +22,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import version
@@ -39,7 +39,7 @@ from dphmm.accounting.records import in_short
 from dphmm.cli.console import BAD_INPUT, REJECTED, Console, options_called, print_json
 from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.meant import meant
-from dphmm.cli.options import ONE_OF_MANY, duration, messages
+from dphmm.cli.options import ONE_OF_MANY, PlanOptions, duration, messages, options_of
 from dphmm.errors import InvalidInput
 from dphmm.session.options import PLAN_CHOICES
 from dphmm.statement.files import statement_path
@@ -143,11 +143,6 @@ _OF_PEOPLE = ("split", "fit", "query", "release")
 _TELLS = {
     "--model-people": 1, "--although": 0, "--no-check": 0, "--min-people": 1,
     "--noun": 1, "--yes": 0, "--case-names": 1, "--times": 1, "--length": 1, "--setting": 2,
-}  # fmt: skip
-#: Options of a release that is looked at whatever it asks.
-_ANY_STEPS = {
-    "epsilon": "1", "plan": None, "path_epsilon": None, "hours": (), "schedule": "every",
-    **dict.fromkeys(("steps", "window", "per", "zone")),
 }  # fmt: skip
 #: What draws nothing and may be remade by a newer dphmm.
 _REMADE = ("estimates", "population", "synthesize", "report")
@@ -256,11 +251,10 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
 def _check_limit(pipeline: Pipeline, console: Console) -> None:
     """Refuse now what the release would refuse for want of a limit, with a private fit spent before it."""
     from dphmm.cli.release import release
-    from dphmm.cli.release_job import names_limit, no_limit_refused
+    from dphmm.cli.release_job import ReleaseOptions, names_limit, no_limit_refused
 
-    words = pipeline.command("release", 1).words
-    given = release.make_context(words[0], list(words[1:])).params
-    if not (given["yes"] or names_limit(given) or console.can_ask):
+    options = options_of(release, ReleaseOptions, pipeline.command("release", 1).words)
+    if not (options.yes or names_limit(options) or console.can_ask):
         with options_called(pipeline.members("release")):
             raise no_limit_refused("No limit is set")
 
@@ -268,14 +262,15 @@ def _check_limit(pipeline: Pipeline, console: Console) -> None:
 def _check_before_a_plan(pipeline: Pipeline, record: Record, console: Console) -> None:
     """Look at the rows of the release before a policy and a plan are made for them, which can take minutes."""
     from dphmm.cli.release import read_rows, release
-    from dphmm.cli.release_job import Job, checked_batch
+    from dphmm.cli.release_job import Job, ReleaseOptions, checked_batch
 
-    words = pipeline.command("release", record.number).words
-    given = release.make_context(words[0], list(words[1:])).params
-    if not given["although"]:
+    options = options_of(release, ReleaseOptions, pipeline.command("release", record.number).words)
+    if not options.although:
         with options_called(pipeline.members("release")):
-            job = Job.of({**given, "policy": None, **_ANY_STEPS})
-            checked_batch(job, read_rows(job, given)[0].visits, given, console)
+            # The steps that are asked are not known yet.
+            promise: Any = dict.fromkeys(("path_epsilon", "steps", "window", "per", "zone", "plan", "policy"))
+            job = Job.of(replace(options, **promise, epsilon="1", hours=(), schedule="every"))
+            checked_batch(job, read_rows(job, options)[0].visits, options, console)
 
 
 def _tell_of_the_spent(record: Record, console: Console) -> None:
@@ -399,20 +394,22 @@ class Pipeline:
         from dphmm.cli.fit_data import times
         from dphmm.cli.plan import plan
         from dphmm.cli.release import release
-        from dphmm.cli.release_job import asked_promise, check_asked
+        from dphmm.cli.release_job import ReleaseOptions, check_asked
 
         written = self.stages.get("model", {}).get("step")
         step = None if written is None else duration(str(written), "[model] step")
-        for name, command in (("fit", fit), ("plan", plan), ("release", release)):
-            if name not in self.stages:
-                continue
+        for name in [name for name in ("fit", "plan", "release") if name in self.stages]:
             with options_called(self.members(name)):
-                given = command.make_context(name, list(self.command(name, 1).words[1:])).params
+                words, promise = self.command(name, 1).words, None
                 if name == "fit":
-                    step = times(given)["step"]
-                elif name == "release":
-                    check_asked(given)
-                if name != "fit" and (promise := asked_promise(given)) is not None:
+                    step = times(fit.make_context(name, list(words[1:])).params)["step"]
+                elif name == "plan":
+                    promise = options_of(plan, PlanOptions, words).promise
+                else:
+                    options = options_of(release, ReleaseOptions, words)
+                    check_asked(options)
+                    promise = options.promise
+                if promise is not None:
                     promise.in_steps(step, 0)
 
     def _words(self, name: str, table: Mapping[str, Any]) -> list[str]:

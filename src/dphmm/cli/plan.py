@@ -13,8 +13,15 @@ from dphmm import plot
 from dphmm._checks import exact_number
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Interrupted, aligned, in_columns, option_of, print_json
-from dphmm.cli.help import CONTEXT, Command
-from dphmm.cli.options import force, length, loaded_model, loaded_policy, loaded_setting, messages, new_output
+from dphmm.cli.options import (
+    PlanOptions,
+    command,
+    length,
+    loaded_model,
+    loaded_policy,
+    loaded_setting,
+    new_output,
+)
 from dphmm.cli.plan_details import details, lines
 from dphmm.cli.plan_search import LONG, lasting_words, print_search
 from dphmm.errors import InvalidInput
@@ -37,50 +44,8 @@ _CELLS = [digit * 10**power for power in range(1, 6) for digit in (1, 2, 5)]
 _MOST_TIMES = 12
 
 
-@click.command("plan", cls=Command, context_settings=CONTEXT)
-@click.argument("model", metavar="MODEL")
-@click.option("--policy", metavar="P", help="The policy, as dphmm policy writes it.")
-@click.option("--path-epsilon", metavar="E", help="The total, as for release: what two paths may lose.")
-@click.option("--per", metavar="TIME", help="In each block of 1d, 12h or 7d, or of so many steps.")
-@click.option("--zone", metavar="ZONE", help="With --per: the clock: +HH:MM, or Europe/Berlin  [default: +00:00]")
-@click.option(
-    "--steps",
-    type=int,
-    metavar="T",
-    help="In a whole sequence of T steps; of --details alone: what T releases lose together at the edges of P.",
-)
-@click.option("--window", type=int, metavar="W", help="In any W steps in a row.")
-@click.option(
-    "--schedule",
-    type=click.Choice(["planned", "staggered", "paced"]),
-    default="planned",
-    show_default=True,
-    help="At fixed public steps, for the least smoothed error; as many, moved by a public offset of each person and "
-    "day; or at steps chosen from what was published before, for the least error as answers come.",
-)
-@click.option("--hours", metavar="A-B", help="Ask only at steps that begin in these hours of the clock, as 7-21.")
-@click.option("--epsilon", metavar="E", help="The epsilon of each release  [default: the best of a few]")
-@click.option(
-    "--reserve", metavar="SHARE", default="0", help="Leave this share of each total for later questions: 0.25."
-)
-@click.option("--people", type=int, default=100, show_default=True, help="Invented people to try schedules on.")
-@click.option("--target-error", metavar="LENGTH", help="Search settings: a reader errs by this at most (95 %).")
-@click.option("--target-doubt", type=int, metavar="N", help="Search settings: one answer leaves at least 1 in N doubt.")
-@click.option("--target-stay", metavar="LENGTH", help="Search settings: who stays for seven days is found no nearer.")
-@click.option("--details", is_flag=True, help="Also what model and policy are, what was tried, and what would help.")
-@click.option("--states", is_flag=True, help="Of --details also every state: number, name, answer, place.")
-@click.option(
-    "--by",
-    nargs=2,
-    type=(str, int),
-    metavar="REGIONS N",
-    help="Of --details: how far off shares of N people will be, in blocks or a table (state, region).",
-)
-@click.option("-o", "--output", metavar="plan.json", help="Write the plan, for release --plan.")
-@click.option("--plot", metavar="FILE", help="Draw the errors of all schedules that were tried (.svg).")
-@force
-@messages
-def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
+@command("plan", PlanOptions)
+def plan(options: PlanOptions) -> None:
     """What to set: when to ask, and what a total buys, before anything is spent.
 
     Schedules are tried on invented people who move as the model says. Nothing but model, policy and options is looked
@@ -95,17 +60,17 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     """
     from dphmm.choose.planning import World
     from dphmm.choose.schedule_plan import WorthTable, save_plan
-    from dphmm.cli.release_job import asked_promise
 
+    model, as_json, quiet = options.model, options.as_json, options.quiet
     chain, space = loaded_model(model)
     policy: PolicyGraph | None = None
-    if given["policy"] is not None:
-        policy, space = loaded_policy(given["policy"], chain)
-    choices: Any = loaded_setting(given["policy"], space)
-    promise = asked_promise(given)
+    if options.policy is not None:
+        policy, space = loaded_policy(options.policy, chain)
+    choices: Any = loaded_setting(options.policy, space)
+    promise = options.promise
     if promise is None:
-        _check_details(given)
-        document = details(chain, model, policy, space, given, choices)
+        _check_details(options)
+        document = details(chain, policy, space, options, choices)
         if as_json:
             print_json(document)
         else:
@@ -113,14 +78,14 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
         _warn_of(document)
         return
     console = Console(quiet=quiet or as_json)
-    targets = _targets(given, space)
+    targets = _targets(options, space)
     if targets is not None:
-        print_search(model, (chain, space, policy), targets, promise, {**given, "quiet": quiet}, choices, as_json)
+        print_search((chain, space, policy), targets, promise, options, choices)
         return
     if policy is None:
         raise InvalidInput("--policy", "nothing", "the policy, as dphmm policy writes it; or a target to reach")
-    _check_outputs(model, given)
-    named = {name: given[name] for name in ("schedule", "hours", "epsilon", "people", "reserve")}
+    _check_outputs(options)
+    named = {name: getattr(options, name) for name in ("schedule", "hours", "epsilon", "people", "reserve")}
     world = World(chain, policy, space, promise, **named, choices=choices)
     totals = world.totals(promise.exact)
     console.say([("", line) for line in forecast_lines(world, world.forecast(totals))])
@@ -136,24 +101,24 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     own = replace(plans[0], others=tuple(plans[1:]))
     found = own.by_total
     against = [world.not_advised(each) for each in found]
-    is_taken = given["epsilon"] is not None or not world.not_advised(own)
-    if given["output"] is not None and is_taken:
-        save_plan(own, given["output"])
-    if given["plot"] is not None:
-        plot.ladder(own).save(given["plot"])
+    is_taken = options.epsilon is not None or not world.not_advised(own)
+    if options.output is not None and is_taken:
+        save_plan(own, options.output)
+    if options.plot is not None:
+        plot.ladder(own).save(options.plot)
     if own.expected_error >= own.without:
         console.warn(
             f"over {own.over}, readers are expected to err no less than without it: more budget, a longer block, "
             "fewer states, or a policy of shorter edges"
         )
-    exact = {**given, "epsilon": own.schedule.exact, "steps": None}
-    document = details(chain, model, policy, space, exact, choices) if given["details"] else {}
+    exact = replace(options, epsilon=str(own.schedule.exact), steps=None)
+    document = details(chain, policy, space, exact, choices) if options.details else {}
     if as_json:
         rows = [
             {name: one.document()[name] for name in ("schedule", "stays")} | _error(one) | {"not_advised": reasons}
             for one, reasons in zip(found, against, strict=True)
         ]
-        output = given["output"] if is_taken else None
+        output = options.output if is_taken else None
         print_json(
             {"plan": own.document(), **_error(own), "totals": rows, "output": output, "spent": "nothing"}
             | ({"details": document} if document else {})
@@ -168,39 +133,39 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     _warn_of(document)
     if stop is not None:
         missing = ", ".join(map(in_short, totals[len(plans) :]))
-        kept = "" if given["output"] is None or not is_taken else f"; {given['output']} is written without them"
+        kept = "" if options.output is None or not is_taken else f"; {options.output} is written without them"
         raise Interrupted(f"interrupted: what was finished is above; no plan for totals of {missing}{kept}", stop)
     world.check_advised(own)
 
 
-def _targets(given: Mapping[str, Any], space: StateSpace) -> Targets | None:
+def _targets(options: PlanOptions, space: StateSpace) -> Targets | None:
     """The targets in the options; lengths in metres on a map, in answer units elsewhere."""
     from dphmm.choose.search import Targets
 
     read = length if space.on_map else exact_number
     error, stay = (
-        None if given[name] is None else float(read(given[name], option_of(name)))
-        for name in ("target_error", "target_stay")
+        None if text is None else float(read(text, option))
+        for option, text in (("--target-error", options.target_error), ("--target-stay", options.target_stay))
     )
-    if error is None and stay is None and given["target_doubt"] is None:
+    if error is None and stay is None and options.target_doubt is None:
         return None
     of_one_plan = ("output", "plot", "details", "states", "by")
-    named = next((name for name in of_one_plan if given[name]), None)
-    if named is not None or given["schedule"] != "planned":
-        came = f"--schedule {given['schedule']}" if named is None else option_of(named)
+    named = next((name for name in of_one_plan if getattr(options, name)), None)
+    if named is not None or options.schedule != "planned":
+        came = f"--schedule {options.schedule}" if named is None else option_of(named)
         raise InvalidInput("targets", f"{came} beside them", "it with the plan of the setting that is recommended")
-    return Targets(error, given["target_doubt"], stay)
+    return Targets(error, options.target_doubt, stay)
 
 
-def _check_details(given: Mapping[str, Any]) -> None:
+def _check_details(options: PlanOptions) -> None:
     """Without a total nothing is planned: refuse the options of a plan, and those about a policy without one."""
-    if not given["details"]:
+    if not options.details:
         raise InvalidInput("--path-epsilon", "nothing", "the total to plan for; or --details, what MODEL is")
     of_a_plan = ("per", "zone", "window", "hours", "output", "plot")
-    named = next((name for name in of_a_plan if given[name] is not None), None)
+    named = next((name for name in of_a_plan if getattr(options, name) is not None), None)
     if named is not None:
         raise InvalidInput("--path-epsilon", f"nothing, beside {option_of(named)}", "the total to plan for")
-    if given["policy"] is None and any(given[name] is not None for name in ("epsilon", "steps", "by")):
+    if options.policy is None and any(each is not None for each in (options.epsilon, options.steps, options.by)):
         raise InvalidInput("--policy", "nothing", "a policy, which the other options are about")
 
 
@@ -297,14 +262,13 @@ def _error(one: SchedulePlan) -> dict[str, Any]:
     return {"expected_error": one.expected_error, "online_error": one.online_error, "unit": one.unit}
 
 
-def _check_outputs(model: str, given: Mapping[str, Any]) -> None:
-
-    inputs = (model, given["policy"])
-    if given["output"] is not None:
-        new_output(given["output"], inputs, given["force"])
-    if given["plot"] is None:
+def _check_outputs(options: PlanOptions) -> None:
+    inputs = [path for path in (options.model, options.policy) if path is not None]
+    if options.output is not None:
+        new_output(options.output, inputs, options.force)
+    if options.plot is None:
         return
-    if Path(given["plot"]).suffix.lower() != ".svg":
-        raise InvalidInput("--plot", given["plot"], "a name that ends in .svg")
-    if checked_output(given["plot"], inputs, "--plot").exists() and not given["force"]:
-        raise InvalidInput("--plot", f"{given['plot']}, which exists", "another name, or --force to replace it")
+    if Path(options.plot).suffix.lower() != ".svg":
+        raise InvalidInput("--plot", options.plot, "a name that ends in .svg")
+    if checked_output(options.plot, inputs, "--plot").exists() and not options.force:
+        raise InvalidInput("--plot", f"{options.plot}, which exists", "another name, or --force to replace it")

@@ -10,6 +10,7 @@ from dphmm.cli.console import Row, aligned, one_line, reworded
 from dphmm.statement.advice import not_advised
 
 if TYPE_CHECKING:
+    from dphmm.cli.options import PlanOptions
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
@@ -17,15 +18,14 @@ if TYPE_CHECKING:
 
 def details(
     model: MarkovModel,
-    path: str,
     policy: PolicyGraph | None,
     space: StateSpace,
-    given: Mapping[str, Any],
+    options: PlanOptions,
     choices: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The facts for JSON, by section: of the model that a file has, and with a policy what that protects.
 
-    ``given``: epsilon, the number of steps that are taken together, and whether every state is listed.
+    Of the options: epsilon, the number of steps that are taken together, and whether every state is listed.
     """
     from dphmm.choose.details import protection_facts
     from dphmm.reconstruction.aggregates import expected_errors
@@ -37,25 +37,25 @@ def details(
     from dphmm.storage.models import model_facts, space_facts, state_list
 
     assert model.space is not None
-    learning = learning_of(model, path)
+    learning = learning_of(model, options.model)
     facts = model_facts(model) | {"learning": None if learning is None else parts.document(learning)}
     document: dict[str, Any] = {"space": space_facts(model.space), "model": facts}
-    epsilon = given["epsilon"] or "1"
+    epsilon = options.epsilon or "1"
     if policy is not None:
         document |= protection_facts(model, policy, space, epsilon, **choices)
         # A refusal has the library's words for options.
         document["warnings"] = [reworded(one) if one.startswith("refused: ") else one for one in document["warnings"]]
-        if given["steps"] is not None:
+        if options.steps is not None:
             setting = Setting.of(model, policy, space, epsilon, **choices)
-            document["over_time"] = planned_losses(setting, given["steps"])
-        if given["by"] is not None:
-            named, people = given["by"]
+            document["over_time"] = planned_losses(setting, options.steps)
+        if options.by is not None:
+            named, people = options.by
             regions = None if named == "blocks" else read_regions(named, space, "--by")
             shares = expected_errors(model, policy, space, epsilon, people, regions, **choices)
             document["shares"] = [
                 {"region": share.region, "off": share.standard_error, "why": share.why} for share in shares
             ]
-    if given["states"]:
+    if options.states:
         document["states"] = state_list(model, space)
     return document
 

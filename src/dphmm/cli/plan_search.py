@@ -16,6 +16,7 @@ from dphmm.statement.sentences import off
 if TYPE_CHECKING:
     from dphmm.accounting.promise import SequencePromise
     from dphmm.choose.search import Search, Targets, Tried
+    from dphmm.cli.options import PlanOptions
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
@@ -26,35 +27,34 @@ _HEADS = ("policy", "cells of", "total", "answers", "expected error", "at most",
 
 
 def print_search(
-    path: str,
     public: tuple[MarkovModel, StateSpace, PolicyGraph | None],
     targets: Targets,
     promise: SequencePromise,
-    given: Mapping[str, Any],
+    options: PlanOptions,
     choices: Any,
-    as_json: bool,
 ) -> None:
     """Search, and print what was tried and what is recommended. Raises DphmmError where nothing reaches the targets."""
     from dphmm.choose.search import PEOPLE, RULE, Search, candidates, forecast, tries
 
     unit = public[1].unit
-    options = {name: given[name] for name in ("hours", "epsilon", "reserve")} | {"people": min(given["people"], PEOPLE)}
-    settings, console = list(candidates(*public)), Console(quiet=given["quiet"] or as_json)
-    seconds = forecast(settings, promise, choices, **options)
+    more: Any = {name: getattr(options, name) for name in ("hours", "epsilon", "reserve")}
+    more["people"] = min(options.people, PEOPLE)
+    settings, console = list(candidates(*public)), Console(quiet=options.quiet or options.as_json)
+    seconds = forecast(settings, promise, choices, **more)
     if seconds >= LONG:
         console.say([("", f"about {lasting_words(seconds)}: {len(settings)} settings are tried")])
     tried: list[Tried] = []
     stop: BaseException | None = None
     try:
         with console.progress("settings") as progress:
-            tried.extend(tries(settings, promise, targets, progress, choices, **options))
+            tried.extend(tries(settings, promise, targets, progress, choices, **more))
     except KeyboardInterrupt as interrupt:
         stop = interrupt
         if not tried:
             raise Interrupted("interrupted: no setting was finished", stop) from None
     made = Search(targets, tuple(tried))
     best = made.best
-    if as_json:
+    if options.as_json:
         chosen = None if best is None else best.document()
         document = {"targets": vars(targets), "rule": RULE, "unit": unit, "recommended": chosen, "spent": "nothing"}
         print_json(document | {"settings": [tried.document() for tried in made.tried]})
@@ -67,9 +67,9 @@ def print_search(
         missed = made.nearest
         reasons = f"; not advised: {'; '.join(missed.not_advised)}" if missed.not_advised else ""
         raise DphmmError(f"no setting tried reaches the targets; nearest: {_words(missed, unit)}{reasons}")
-    if not as_json:
+    if not options.as_json:
         click.echo(
-            "\n".join([f"recommended: {_words(best, unit)}", f"rule: {RULE}", *_commands(path, best, given, choices)])
+            "\n".join([f"recommended: {_words(best, unit)}", f"rule: {RULE}", *_commands(best, options, choices)])
         )
 
 
@@ -104,9 +104,9 @@ def _words(tried: Tried, unit: str) -> str:
     )
 
 
-def _commands(path: str, best: Tried, given: Mapping[str, Any], choices: Mapping[str, str]) -> list[str]:
+def _commands(best: Tried, options: PlanOptions, choices: Mapping[str, str]) -> list[str]:
     """The commands to type for a setting."""
-    model, policy, typed = shlex.quote(path), "policy.json", []
+    model, policy, typed = shlex.quote(options.model), "policy.json", []
     if best.cell is not None:
         cell = f"{best.cell:g}m"
         typed.append(f"first the model on larger cells: dphmm model grid --cell {cell}, or dphmm fit --grid {cell}")
@@ -117,10 +117,10 @@ def _commands(path: str, best: Tried, given: Mapping[str, Any], choices: Mapping
     elif kind == "complete":
         typed.append(f"dphmm policy complete {model}{setting} -o {policy}")
     else:
-        policy = shlex.quote(str(given["policy"]))
+        policy = shlex.quote(str(options.policy))
     names = ("per", "zone", "steps", "window", "hours", "reserve")
     # Rounded down, as many answers fit into the total.
     exact = f"--path-epsilon {in_short(best.total, down=True)} --epsilon {in_short(best.epsilon, down=True)}"
-    options = [exact, *(f"--{name} {given[name]}" for name in names if given[name] not in (None, "0"))]
-    typed.append(f"dphmm plan {model} --policy {policy} {' '.join(options)} -o plan.json")
+    same = [f"--{name} {value}" for name in names if (value := getattr(options, name)) not in (None, "0")]
+    typed.append(f"dphmm plan {model} --policy {policy} {' '.join([exact, *same])} -o plan.json")
     return typed

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
 
 from dphmm._checks import exact_epsilon, whole
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.accounting.forecast import event_before, forecast_of_fit
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.cli.console import Console, Interrupted, Row, print_json
-from dphmm.cli.options import new_output, together
+from dphmm.cli.options import MessageOptions, flag, new_output, option
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger import COMMANDS, open_ledger, stored_spelling
 from dphmm.storage.private_tables import PrivateTable
@@ -31,31 +30,24 @@ if TYPE_CHECKING:
 
     Model = TypeVar("Model", MarkovModel, CategoricalHMM)
 
-ledger_options = together(
-    click.option("--ledger", metavar="L", help="Store it in this ledger first; it counts for every person there."),
-    click.option(
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerOptions(MessageOptions):
+    """Options of dphmm fit and dphmm query about the account of their result."""
+
+    ledger: str | None = option("Store it in this ledger first; it counts for every person there.", "L")
+    event_id: str | None = option(
+        "With --ledger: its id there, which you choose; the same id gives the stored result, whatever DATA is.",
+        "NAME",
         "--id",
-        "event_id",
-        metavar="NAME",
-        help="With --ledger: its id there, which you choose; the same id gives the stored result, whatever DATA is.",
-    ),
-    click.option(
-        "--cap-epsilon",
-        metavar="E",
-        help="Of all publications of the ledger, for a person replaced; it stays.",
-    ),
-    click.option(
-        "--dry-run",
-        is_flag=True,
-        help="Print the noise and its expected error, from options and column types; read no row, spend nothing.",
-    ),
-    click.option(
-        "--about",
-        type=int,
-        metavar="N",
-        help="About how many people there are, on your word.",
-    ),
-)
+    )
+    cap_epsilon: str | None = option("Of all publications of the ledger, for a person replaced; it stays.", "E")
+    dry_run: bool = flag(
+        "Print the noise and its expected error, from options and column types; read no row, spend nothing."
+    )
+    about: int | None = option("About how many people there are, on your word.", "N")
+
+
 #: Above this many symbols no people are invented.
 _MOST_SYMBOLS = 100
 #: Options that say where a result is put, and nothing about what it is.

@@ -15,12 +15,12 @@ import click
 
 from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.help import CONTEXT, Command, Kinds
-from dphmm.cli.options import force, messages, new_output, output
+from dphmm.cli.options import FORCE, new_output, params_of
 from dphmm.cli.publishing import (
+    LedgerOptions,
     check_ledger,
     kept_document,
     kept_rows,
-    ledger_options,
     opened_ledger,
     owner_rows,
     read_ledger,
@@ -85,28 +85,29 @@ def _command(kind: type[Question]) -> click.Command:
     def asked(**given: Any) -> int:
         return _answer(kind, given)
 
-    command: Any = asked
-    for option in reversed(kind.options):
-        command = _option(option)(command)
-    command = click.option(
-        "--dependence",
-        metavar="D",
-        help=f"Which records depend on which: {kind.forms}  [default: independent, and a warning]",
-    )(command)
-    command = output("out.parquet", required=False)(ledger_options(force(messages(command))))
-    command = click.option("--epsilon", required=True, metavar="E", help="The promise: 1, 0.5.")(command)
-    command = click.argument("data", metavar="DATA")(command)
-    made: click.Command = click.command(kind.name, cls=Command, context_settings=CONTEXT, help=kind.help)(command)
-    return made
+    params = [
+        click.Argument(["data"], metavar="DATA"),
+        click.Option(["--epsilon"], required=True, metavar="E", help="The promise: 1, 0.5."),
+        click.Option(["-o", "--output"], metavar="out.parquet", help="The file to write."),
+        *params_of(LedgerOptions),
+        click.Option(["--force"], is_flag=True, help=FORCE),
+        click.Option(
+            ["--dependence"],
+            metavar="D",
+            help=f"Which records depend on which: {kind.forms}  [default: independent, and a warning]",
+        ),
+        *map(_option, kind.options),
+    ]
+    return Command(kind.name, params=params, callback=asked, help=kind.help, context_settings=CONTEXT)
 
 
-def _option(option: Option) -> Any:
+def _option(option: Option) -> click.Option:
     flags = option.flags or (option.flag,)
     more: dict[str, Any] = (
         {"is_flag": True} if option.kind is bool else {"type": option.kind, "metavar": option.metavar}
     )
-    return click.option(
-        *flags, option.name, help=option.help, default=option.default, show_default=option.shown, **more
+    return click.Option(
+        [*flags, option.name], help=option.help, default=option.default, show_default=option.shown, **more
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,7 @@ import click
 
 from dphmm.accounting.budget import float_above
 from dphmm.cli.console import Console, Row, aligned, fields_named, one_line, print_json
-from dphmm.cli.help import CONTEXT, Command
-from dphmm.cli.options import force, loaded_model, messages, new_output, opened
+from dphmm.cli.options import FORCE, MessageOptions, argument, command, flag, loaded_model, new_output, opened, option
 from dphmm.errors import InvalidInput
 from dphmm.setup.released import Released, named_states
 from dphmm.storage.inputs import checked_input
@@ -75,55 +75,54 @@ _OPTIONS = {
 }  # fmt: skip
 
 
-@click.command("read", cls=Command, context_settings=CONTEXT)
-@click.argument("released", metavar="OUT")
-@click.option("--estimates", is_flag=True, help="Write where people were, given all their answers.")
-@click.option("--own-places", is_flag=True, help="Learn the places that each person returns to, where that helps.")
-@click.option(
-    "--believe",
-    metavar="FILE",
-    help="A model to read the answers with  [default: the one learned from them]; learned, alone: learn it anew.",
-)
-@click.option("--path", is_flag=True, help="Add the state of every row on the single likeliest path (Viterbi).")
-@click.option("--marginals", is_flag=True, help="Add the probability of every state to every row (Parquet only).")
-@click.option(
-    "--by", metavar="REGIONS", help="Shares of people: a table (state, region), polygons, or the word blocks."
-)
-@click.option("--per", metavar="WORD", help="Shares of all, of rows alike, or per step, day or hour-of-day.")
-@click.option("--zone", metavar="+HH:MM", help="The clock of --per.")
-@click.option("--flows", metavar="FILE", help="Also write the shares of origins and destinations of two answers.")
-@click.option("--states", metavar="FILE", help="Also write the likeliest density over the states.")
-@click.option(
-    "--positions", type=int, metavar="N", help="Write the shares of states at positions 1 to N, by the model."
-)
-@click.option("--event", metavar="STATES", help="The odds of an event: names with commas between, or a table.")
-@click.option("--from", "first", metavar="T", help="The first step of the event, or a time: 2024-05-06T09:00Z.")
-@click.option("--to", "last", metavar="T", help="The last step of the event, or the time at which it ends.")
-@click.option("--always", is_flag=True, help="In these states at every step of the window, not at some.")
-@click.option("--paths", nargs=2, metavar="A B", help="What tells two paths apart: state names from step 1, or tables.")
-@click.option("--user", metavar="NAME", help="One person only.")
-@click.option("--with", "others", metavar="OUT", multiple=True, help="Another release about them; may be repeated.")
-@click.option("--statement", "sentences", is_flag=True, help="Every sentence of the privacy statement.")
-@click.option("--prior", metavar="FILE", help="Your own prior: a table (state, probability).")
-@click.option("--coverage", metavar="P", default="0.9", show_default=True, help="Of the region under --prior.")
-@click.option("--plans", metavar="FILE", help="Plans in plain form: how likely each answer is from each state.")
-@click.option("-o", "--output", metavar="FILE", help="The file to write  [default: in OUT]")
-@force
-@messages
-def read(**given: Any) -> int:
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(MessageOptions):
+    """The options of dphmm read."""
+
+    released: str = argument("OUT")
+    estimates: bool = flag("Write where people were, given all their answers.")
+    own_places: bool = flag("Learn the places that each person returns to, where that helps.")
+    believe: str | None = option(
+        "A model to read the answers with  [default: the one learned from them]; learned, alone: learn it anew.", "FILE"
+    )
+    path: bool = flag("Add the state of every row on the single likeliest path (Viterbi).")
+    marginals: bool = flag("Add the probability of every state to every row (Parquet only).")
+    by: str | None = option("Shares of people: a table (state, region), polygons, or the word blocks.", "REGIONS")
+    per: str | None = option("Shares of all, of rows alike, or per step, day or hour-of-day.", "WORD")
+    zone: str | None = option("The clock of --per.", "+HH:MM")
+    flows: str | None = option("Also write the shares of origins and destinations of two answers.", "FILE")
+    states: str | None = option("Also write the likeliest density over the states.", "FILE")
+    positions: int | None = option("Write the shares of states at positions 1 to N, by the model.", "N")
+    event: str | None = option("The odds of an event: names with commas between, or a table.", "STATES")
+    first: str | None = option("The first step of the event, or a time: 2024-05-06T09:00Z.", "T", "--from")
+    last: str | None = option("The last step of the event, or the time at which it ends.", "T", "--to")
+    always: bool = flag("In these states at every step of the window, not at some.")
+    paths: tuple[str, str] | None = option("What tells two paths apart: state names from step 1, or tables.", "A B")
+    user: str | None = option("One person only.", "NAME")
+    others: tuple[str, ...] = option("Another release about them; may be repeated.", "OUT", "--with", default=())
+    sentences: bool = flag("Every sentence of the privacy statement.", "--statement")
+    prior: str | None = option("Your own prior: a table (state, probability).", "FILE")
+    coverage: str = option("Of the region under --prior.", "P", default="0.9")
+    plans: str | None = option("Plans in plain form: how likely each answer is from each state.", "FILE")
+    output: str | None = option("The file to write  [default: in OUT]", "FILE", "-o", "--output")
+    force: bool = flag(FORCE)
+
+
+@command("read", ReadOptions)
+def read(options: ReadOptions) -> int:
     """What a reader makes of a release: OUT is its folder, and nothing else is needed.
 
     Without an option: what may be concluded, and what not. With --estimates, --by, --event or --paths, what all its
     answers together say. All of it is computed from what was published: it spends nothing, and anybody can do it. The
     plan of every row is made again; where it is not the one that the row was released under, nothing is written.
     """
-    console = Console(given["quiet"])
-    asked = _asked(given)
+    console = Console(options.quiet)
+    asked = _asked(options)
     with fields_named(_OPTIONS):
         if asked in (None, "sentences"):
-            return _itself(given, console)
-        released = opened(given["released"])
-        beside = [opened(other, "--with") for other in given["others"]]
+            return _itself(options, console)
+        released = opened(options.released)
+        beside = [opened(other, "--with") for other in options.others]
         for one in (released, *beside):
             if one.changed is not None:
                 console.warn(one.changed)
@@ -131,53 +130,54 @@ def read(**given: Any) -> int:
             "learn": _learned, "estimates": _estimates, "by": _shares, "positions": _positions, "event": _event,
             "paths": _paths,
         }[asked]  # fmt: skip
-        document = answer(released, beside, given, console)
+        document = answer(released, beside, options, console)
     if beside:
         document["with"] = [one.folder.path.name for one in beside]
-    if given["as_json"]:
+    if options.as_json:
         print_json(document)
     return 0
 
 
-def _asked(given: Mapping[str, Any]) -> str | None:
+def _asked(options: ReadOptions) -> str | None:
     """The name of the request; None for nothing in particular. Raises InvalidInput for two, and for a part alone."""
-    asked = [name for name in _ASKS if given[name] is not None and given[name] is not False]
-    if not asked and given["believe"] == _OF_ANSWERS:
+    # 0 positions are asked for, too: they are refused.
+    asked = [name for name in _ASKS if (value := getattr(options, name)) is not None and value is not False]
+    if not asked and options.believe == _OF_ANSWERS:
         return "learn"
     if len(asked) > 1:
         raise InvalidInput(_ASKS[asked[1]], f"it and {_ASKS[asked[0]]}", "one of them")
-    for name, (option, belongs) in _BELONG.items():
-        if given[name] and not set(belongs.split()) & set(asked):
+    for name, (typed, belongs) in _BELONG.items():
+        if getattr(options, name) and not set(belongs.split()) & set(asked):
             with_it = " or ".join(_ASKS[each] for each in belongs.split())
-            raise InvalidInput(option, "it alone", f"{with_it} with it")
+            raise InvalidInput(typed, "it alone", f"{with_it} with it")
     if "event" in asked:
-        for name, option in (("first", "--from"), ("last", "--to")):
-            if given[name] is None:
-                raise InvalidInput(option, "nothing", "the window of the event: --from T --to T")
+        for when, typed in ((options.first, "--from"), (options.last, "--to")):
+            if when is None:
+                raise InvalidInput(typed, "nothing", "the window of the event: --from T --to T")
     return asked[0] if asked else None
 
 
-def _output(releases: Sequence[Released], given: Mapping[str, Any], name: str) -> Path:
+def _output(releases: Sequence[Released], options: ReadOptions, name: str) -> Path:
     """The file to write: as named, else in the folder of the first; checked before any work."""
-    path = Path(given["output"] or releases[0].folder.path / name)
+    path = Path(options.output or releases[0].folder.path / name)
     table_format(str(path), "-o")
-    new_output(path, [one.folder.table for one in releases], given["force"] or given["output"] is None)
-    believe = _believed(given, releases[0])
+    new_output(path, [one.folder.table for one in releases], options.force or options.output is None)
+    believe = _believed(options, releases[0])
     published = {one.model.digest for one in releases}
     owners = believe is not None and believe.provenance.get("private") is False and believe.digest not in published
     if owners and any(path.absolute().parent == one.folder.path for one in releases):
-        came = f"{given['believe']}, fitted on true rows without privacy"
+        came = f"{options.believe}, fitted on true rows without privacy"
         raise InvalidInput("--believe", came, "-o FILE outside the release: what it reads is its owner's alone")
     return path
 
 
-def _believed(given: Mapping[str, Any], released: Released) -> MarkovModel | None:
+def _believed(options: ReadOptions, released: Released) -> MarkovModel | None:
     """The model of --believe. Raises InvalidInput for a file that is none."""
-    if given["believe"] is None:
+    if options.believe is None:
         return None
-    path = given["believe"]
+    path: Path | str = options.believe
     if path == _OF_ANSWERS and not (path := released.folder.path / LEARNED).exists():
-        first = f"dphmm read {given['released']} --believe {_OF_ANSWERS}, which learns it; or a model"
+        first = f"dphmm read {options.released} --believe {_OF_ANSWERS}, which learns it; or a model"
         raise InvalidInput("--believe", f"{_OF_ANSWERS}, and no {LEARNED} in OUT", first)
     with fields_named({"model": "--believe"}):
         return loaded_model(str(path))[0]
@@ -193,19 +193,17 @@ def _written(released: Released, path: Path, table: Any) -> str:
 # -- how people move -------------------------------------------------------------------------------------------------
 
 
-def _learned(
-    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
-) -> dict[str, Any]:
+def _learned(released: Released, beside: Sequence[Released], options: ReadOptions, console: Console) -> dict[str, Any]:
     from dphmm.storage.models import save_model
 
-    path = Path(given["output"] or released.folder.path / LEARNED)
+    path = Path(options.output or released.folder.path / LEARNED)
     if path.suffix != ".npz":
         raise InvalidInput("-o", str(path), "a name ending in .npz")
-    new_output(path, [one.folder.table for one in (released, *beside)], given["force"] or given["output"] is None)
+    new_output(path, [one.folder.table for one in (released, *beside)], options.force or options.output is None)
     with console.progress("learn") as progress:
-        learned = released.learn(beside=beside, keep=given["output"] is None, progress=progress or False)
+        learned = released.learn(beside=beside, keep=options.output is None, progress=progress or False)
     written = None if learned.reason else str(path)
-    if written is not None and given["output"] is not None:
+    if written is not None and options.output is not None:
         save_model(learned.model, path)
     console.say([("learned", learned.words), ("", PUBLIC), *([("written", written)] if written else [])])
     return {**learned.document(), "meaning": PUBLIC, "output": written}
@@ -215,17 +213,23 @@ def _learned(
 
 
 def _estimates(
-    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
+    released: Released, beside: Sequence[Released], options: ReadOptions, console: Console
 ) -> dict[str, Any]:
     from dphmm.storage.released import smoothed_table
 
-    path = _output([released, *beside], given, "estimates.parquet" if given["marginals"] else "estimates.csv")
-    if given["marginals"] and table_format(str(path), "-o") != ".parquet":
+    path = _output([released, *beside], options, "estimates.parquet" if options.marginals else "estimates.csv")
+    if options.marginals and table_format(str(path), "-o") != ".parquet":
         raise InvalidInput("-o", str(path), "a name ending in .parquet with --marginals: CSV has no lists")
-    choices = {name: given[name] for name in ("path", "marginals", "own_places")}
     with console.progress("read") as progress:
-        believe = _believed(given, released)
-        smoothed, places = released.smoothed(beside=beside, believe=believe, progress=progress, **choices)
+        believe = _believed(options, released)
+        smoothed, places = released.smoothed(
+            path=options.path,
+            marginals=options.marginals,
+            own_places=options.own_places,
+            beside=beside,
+            believe=believe,
+            progress=progress,
+        )
     written = _written(released, path, smoothed_table(released.answers, smoothed, released.space))
     rows = released.answers
     document: dict[str, Any] = {
@@ -239,13 +243,13 @@ def _estimates(
     if smoothed.path is not None:
         document["path_is_likeliest_state"] = float((smoothed.path == smoothed.state).mean())
     readers: list[Row] = []
-    if given["believe"] is not None:
-        document["believe"] = given["believe"]
-        readers.append(("read with", given["believe"]))
+    if options.believe is not None:
+        document["believe"] = options.believe
+        readers.append(("read with", options.believe))
     elif not released.learned.reason:
         document["believe"] = str(released.folder.path / LEARNED)
         readers.append(("read with", f"a model learned {released.learned.words}"))
-    if given["own_places"]:
+    if options.own_places:
         document["own_places"] = None if places is None else {"rate": places.rate, "weight": places.weight}
         none = "none: answers left out are no likelier with them"
         readers.append(("own places", none if places is None else f"{places.rate:.0%} of moves"))
@@ -265,43 +269,43 @@ def _estimates(
 # -- shares of regions ----------------------------------------------------------------------------------------------
 
 
-def _shares(
-    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
-) -> dict[str, Any]:
+def _shares(released: Released, beside: Sequence[Released], options: ReadOptions, console: Console) -> dict[str, Any]:
     from dphmm.reconstruction.regions import read_regions
 
     if beside:
-        raise InvalidInput("--with", given["others"][0], "nothing: shares are of one release")
-    path = _output([released], given, "population.csv")
-    more = {option: given[name] for name, option in (("flows", "--flows"), ("states", "--states")) if given[name]}
-    for option, file in more.items():
-        table_format(file, option)
-        new_output(file, [released.folder.table], given["force"])
+        raise InvalidInput("--with", options.others[0], "nothing: shares are of one release")
+    path = _output([released], options, "population.csv")
+    more = {typed: file for typed, file in (("--flows", options.flows), ("--states", options.states)) if file}
+    for typed, file in more.items():
+        table_format(file, typed)
+        new_output(file, [released.folder.table], options.force)
     if len({str(path), *more.values()}) <= len(more):
         raise InvalidInput("--flows", "a file that is written already", "another file for each table")
-    by_blocks = given["by"] == "blocks"
-    if not (by_blocks or Path(given["by"]).exists()):
-        raise InvalidInput("--by", f"{given['by']}, which is no file", "a table (state, region), GeoJSON, or blocks")
-    regions = None if by_blocks else read_regions(given["by"], released.space, "--by")
+    by = str(options.by)
+    by_blocks = by == "blocks"
+    if not (by_blocks or Path(by).exists()):
+        raise InvalidInput("--by", f"{by}, which is no file", "a table (state, region), GeoJSON, or blocks")
+    regions = None if by_blocks else read_regions(by, released.space, "--by")
     for note in [] if regions is None else regions.notes:
         console.warn(note)
-    when = {name: given[name] for name in ("per", "zone") if given[name] is not None}
-    believe = _believed(given, released)
+    when: Any = {"per": options.per, "zone": options.zone}
+    when = {name: text for name, text in when.items() if text is not None}
+    believe = _believed(options, released)
     with console.progress("read") as progress:
         found = released.population(
-            regions, flows=given["flows"] is not None, believe=believe, progress=progress or False, **when
+            regions, flows=options.flows is not None, believe=believe, progress=progress or False, **when
         )
     files = [_written(released, path, _table_of(found.records()))]
-    if given["flows"] is not None:
+    if options.flows is not None:
         if not (flows := found.records(flows=True)):
             raise InvalidInput("--flows", "nobody with two answers", "a release of several steps")
-        files.append(_written(released, Path(given["flows"]), _table_of(flows)))
-    if given["states"] is not None:
-        files.append(_written(released, Path(given["states"]), found.density_table()))
+        files.append(_written(released, Path(options.flows), _table_of(flows)))
+    if options.states is not None:
+        files.append(_written(released, Path(options.states), found.density_table()))
     for note in found.notes:
         if regions is None or note not in regions.notes:
             console.note(note)
-    if not (given["as_json"] or given["quiet"]) and len(found.densities) == 1:
+    if not (options.as_json or options.quiet) and len(found.densities) == 1:
         for line in _share_lines(found.densities[0].regions):
             click.echo(line)
     console.say([("people", f"{found.people:,}"), ("", PUBLIC), ("written", ", ".join(files)), ("", SHARES)])
@@ -309,14 +313,14 @@ def _shares(
 
 
 def _positions(
-    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
+    released: Released, beside: Sequence[Released], options: ReadOptions, console: Console
 ) -> dict[str, Any]:
     if beside:
-        raise InvalidInput("--with", given["others"][0], "nothing: shares are of one release")
-    path = _output([released], given, "positions.csv")
-    table = released.by_position(given["positions"], believe=_believed(given, released))
+        raise InvalidInput("--with", options.others[0], "nothing: shares are of one release")
+    path = _output([released], options, "positions.csv")
+    table = released.by_position(int(options.positions or 0), believe=_believed(options, released))
     written = _written(released, path, table)
-    console.say([("positions", f"1 to {given['positions']}"), ("", PUBLIC), ("written", written)])
+    console.say([("positions", f"1 to {options.positions}"), ("", PUBLIC), ("written", written)])
     return {"shares": table.to_pylist(), "meaning": PUBLIC, "output": written}
 
 
@@ -366,18 +370,16 @@ def share_words(one: Share) -> str:
 # -- odds of an event, and of two paths -------------------------------------------------------------------------------
 
 
-def _event(
-    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
-) -> dict[str, Any]:
-    names, users = _names(given["event"], "--event"), None if given["user"] is None else [given["user"]]
-    window = _step_or_time(given["first"]), _step_or_time(given["last"])
+def _event(released: Released, beside: Sequence[Released], options: ReadOptions, console: Console) -> dict[str, Any]:
+    names, users = _names(str(options.event), "--event"), None if options.user is None else [options.user]
+    window = _step_or_time(str(options.first)), _step_or_time(str(options.last))
     with console.progress("read") as progress, fields_named({"states": "--event"}):
         found = released.odds(
             *(names, *window),
-            always=given["always"],
+            always=options.always,
             beside=beside,
             users=users,
-            believe=_believed(given, released),
+            believe=_believed(options, released),
             progress=progress,
         )
     rows = released.answers
@@ -388,24 +390,22 @@ def _event(
     if left_out:
         console.warn(f"{left_out} people are left out: their first step is after --from, and no model tells of before")
     document = {
-        "event": {"states": len(names), "from": window[0], "to": window[1], "always": given["always"]},
+        "event": {"states": len(names), "from": window[0], "to": window[1], "always": options.always},
         "subjects": [_odds_document(odds) for odds in found],
         "left_out": left_out,
         "meaning": EVENT,
     }
-    _tell_subjects(document, given)
+    _tell_subjects(document, options)
     return document
 
 
-def _paths(
-    released: Released, beside: Sequence[Released], given: Mapping[str, Any], console: Console
-) -> dict[str, Any]:
+def _paths(released: Released, beside: Sequence[Released], options: ReadOptions, console: Console) -> dict[str, Any]:
     from dphmm.decoding import OtherRows, published_of, rows_of_users
     from dphmm.session.odds import path_loss
     from dphmm.session.smoothing import Smoothers
 
-    users = None if given["user"] is None else [given["user"]]
-    one, other = (named_states(released.space, _names(path, "--paths"), "--paths") for path in given["paths"])
+    users = None if options.user is None else [options.user]
+    one, other = (named_states(released.space, _names(path, "--paths"), "--paths") for path in options.paths or ())
     smoothers, others = Smoothers(released.subjects), OtherRows([(each.answers, each.subjects) for each in beside])
     bounds = []
     for user, own in rows_of_users(released.answers, users):
@@ -413,7 +413,7 @@ def _paths(
         bound = path_loss(smoothers.of(user), published, one, other, others.of(user))
         bounds.append({"subject": user, "bound": _finite(bound)})
     document = {"subjects": bounds, "meaning": PATHS}
-    _tell_subjects(document, given)
+    _tell_subjects(document, options)
     return document
 
 
@@ -454,8 +454,8 @@ def _odds_document(odds: EventOdds) -> dict[str, Any]:
     }
 
 
-def _tell_subjects(document: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    if given["as_json"]:
+def _tell_subjects(document: Mapping[str, Any], options: ReadOptions) -> None:
+    if options.as_json:
         return
     rows: list[Row] = []
     for one in document["subjects"]:
@@ -479,37 +479,36 @@ def _loss_words(one: Mapping[str, Any], bound: str) -> str:
 # -- what the file says of itself -----------------------------------------------------------------------------------
 
 
-def _itself(given: Mapping[str, Any], console: Console) -> int:
+def _itself(options: ReadOptions, console: Console) -> int:
     """Print the conclusions that may be drawn; a table by itself, without its folder, is read as far as possible."""
     from dphmm.audit.reading import read as read_released
     from dphmm.storage.release_folder import MODEL
 
-    path = Path(given["released"])
+    path = Path(options.released)
     place = None if path.is_file() and folder_of(path) is None else opened(str(path)).folder
     table = path if place is None else place.table
-    if given["output"] is not None:
-        table_format(given["output"], "-o")
-        new_output(given["output"], [table], given["force"])
+    if options.output is not None:
+        table_format(options.output, "-o")
+        new_output(options.output, [table], options.force)
     checked_input(table, "released")
     states = None
-    if given["plans"] is not None:
+    if options.plans is not None:
         if place is None:
             raise InvalidInput(
-                "--plans", given["plans"], "OUT a folder, whose model has the states; or dphmm.audit.read"
+                "--plans", options.plans, "OUT a folder, whose model has the states; or dphmm.audit.read"
             )
         states = loaded_model(str(place.path / MODEL))[1]
-    asked = {name: given[name] for name in ("plans", "prior", "coverage")}
-    found = read_released(table, states=states, **asked)
-    output = None if given["output"] is None else found.to_arrow()
-    if output is not None:
-        write_table(given["output"], output if str(given["output"]).endswith(".parquet") else _in_csv(output))
+    found = read_released(table, states=states, plans=options.plans, prior=options.prior, coverage=options.coverage)
+    output = None if options.output is None else found.to_arrow()
+    if output is not None and options.output is not None:
+        write_table(options.output, output if str(options.output).endswith(".parquet") else _in_csv(output))
     if found.changed is not None:
         console.warn(found.changed)
-    if given["as_json"]:
-        print_json({**found.document(), "output": given["output"]})
+    if options.as_json:
+        print_json({**found.document(), "output": options.output})
         return 0
     lines = found.lines
-    if given["sentences"]:
+    if options.sentences:
         if found.statement is None:
             raise InvalidInput("--statement", "no privacy statement", "one beside the file")
         lines = [f"{name}: {sentence}" for name, sentence in found.statement.rows()]
@@ -519,7 +518,7 @@ def _itself(given: Mapping[str, Any], console: Console) -> int:
     for line in lines:
         click.echo(one_line(line))
     if output is not None:
-        console.say([("", f"written to {given['output']}")])
+        console.say([("", f"written to {options.output}")])
     return 0
 
 

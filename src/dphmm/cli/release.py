@@ -15,22 +15,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.accounting.person import checked_noun
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import BAD_INPUT, REJECTED, Console, Row, aligned, fields_named, print_json, reworded
 from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, model_warning
-from dphmm.cli.help import CONTEXT, Command
-from dphmm.cli.options import (
-    ONE_OF_MANY,
-    messages,
-    spelling,
-    spelling_of,
-)
+from dphmm.cli.options import ONE_OF_MANY, command, spelling_of
 from dphmm.cli.release_job import (
     Job,
+    ReleaseOptions,
     agree_to_no_limit,
     checked_batch,
     in_folder,
+    ledger_of,
     note_new_ledger,
     people,
     release_stream,
@@ -56,116 +51,8 @@ if TYPE_CHECKING:
     from dphmm.storage.trajectories import LoadedVisits, Watch
 
 
-@click.command("release", cls=Command, context_settings=CONTEXT)
-@click.argument("trajectories", metavar="TRAJ")
-@click.option("--model", required=True, metavar="M", help="The model, as dphmm fit writes it.")
-@click.option("--policy", required=True, metavar="P", help="The policy, as dphmm policy writes it.")
-@click.option("--epsilon", metavar="E", help="The promise of each release given the past: 1, 0.5.")
-@click.option(
-    "--path-epsilon",
-    metavar="E",
-    help="What two neighbouring paths of a subject may lose over --steps T, any --window W of steps, or --per 1d: the "
-    "sum of its epsilons, over all queries, for ever. Without --epsilon every step has its share.",
-)
-@click.option(
-    "--steps",
-    type=int,
-    metavar="T",
-    help="With --path-epsilon: how many steps a subject has at most.",
-)
-@click.option("--window", type=int, metavar="W", help="With --path-epsilon: any W steps in a row.")
-@click.option("--per", metavar="TIME", help="With --path-epsilon: each block of 1d, 12h or 30min, or of so many steps.")
-@click.option(
-    "--zone",
-    metavar="ZONE",
-    help="With --per: the clock at whose midnight blocks begin, an offset from UTC; or, per days, a zone whose clocks "
-    "are put forward and back, as Europe/Berlin  [default: +00:00]",
-)
-@click.option(
-    "--hours",
-    metavar="HH:MM",
-    multiple=True,
-    help="With --per 1d: ask at these times of the clock alone, 08:00,20:00. Without --epsilon each has its share.",
-)
-@click.option(
-    "--schedule",
-    type=click.Choice(["every", "planned", "staggered", "paced"]),
-    default="every",
-    show_default=True,
-    help="With --path-epsilon: ask at every step; or at the steps, and as strongly, as dphmm plan would choose.",
-)
-@click.option(
-    "--plan",
-    metavar="FILE",
-    help="A plan as dphmm plan writes it: its promise, schedule and epsilon, instead of those options.",
-)
-@click.option("-o", "--output", metavar="OUT", help="The folder to write; of a stream a new one.")
-@click.option(
-    "--format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True, help="Of the rows in OUT."
-)
-@click.option(
-    "--ledger",
-    metavar="FILE",
-    help="Where every release and its cost are stored before anyone sees it  [default: ledger.db beside OUT]",
-)
-@click.option("--new", is_flag=True, help="Refuse people whom the ledger knows.")
-@spelling
-@click.option(
-    "--query",
-    metavar="NAME",
-    default="state",
-    show_default=True,
-    help="A name for what is asked; a subject has one answer per query and step.",
-)
-@click.option(
-    "--answer",
-    type=click.Choice(["last", "first"]),
-    default="last",
-    show_default=True,
-    help="Of several rows of a subject in one time bin, or one step, the last in time is answered, or the first. A "
-    "stream answers the last once its bin has closed, and the first at once.",
-)
-@click.option("--cap-epsilon", metavar="E", help="Refuse what would bring a subject's sum of epsilons above this.")
-@click.option("--cap-cost", metavar="C", help="Refuse what would bring a subject's sum of costs above this.")
-@click.option(
-    "--min-people", type=click.IntRange(1), metavar="N", default=1, show_default=True, help="Stop a table of fewer."
-)
-@click.option("--although", is_flag=True, help="Release a table that cannot be meant all the same.")
-@click.option(
-    "--no-check", "check", is_flag=True, default=True, flag_value=False, help="Do not look whether it can be meant."
-)
-@click.option("--yes", is_flag=True, help="Go on without a limit; it is said all the same what a reader then finds.")
-@click.option("--dry-run", is_flag=True, help="Print the plans of the first steps; draw, spend and write nothing.")
-@click.option("--state-column", metavar="COL", help="The column of state names  [default: state]")
-@click.option(
-    "--noun",
-    default="person",
-    show_default=True,
-    metavar="WORD",
-    callback=lambda context, option, noun: checked_noun(noun),
-    help="What one is called whom the rows are about, on the page and in the statement: vessel, case, device.",
-)
-@click.option(
-    "--case-names",
-    type=click.Choice(["random", "kept"]),
-    help="Rows are cases, called so by dphmm import events: the statement says what names, times and lengths tell.",
-)
-@click.option(
-    "--times",
-    type=click.Choice(["none", "day", "exact"]),
-    default="none",
-    show_default=True,
-    help="Of the events of cases: what is published of when they were.",
-)
-@click.option("--length", type=int, metavar="N", help="Of cases that dphmm import events gave --length N.")
-@click.option(
-    "--model-people",
-    type=click.Choice(["unknown", "others", "same"]),
-    help="Whom the model was fitted on, for the privacy statement: others than those released (or nobody)?  "
-    "[default: what the user names in M.people tell, else unknown]",
-)
-@messages
-def release(**given: Any) -> int:
+@command("release", ReleaseOptions)
+def release(options: ReleaseOptions) -> int:
     """Release trajectories step by step into a folder: one noisy answer per person and time step.
 
     Everything is checked first. Each answer is stored in the ledger with its cost before it can be seen; the rows and
@@ -185,15 +72,15 @@ def release(**given: Any) -> int:
     is answered once it has closed: when a line of a later bin comes, from anybody, or the input ends. Until then
     nothing is printed; --answer first answers the first line of a bin at once.
     """
-    console = Console(given["quiet"])
+    console = Console(options.quiet)
     with fields_named({"folder": "-o"}):
-        given = in_folder(given)
-        job = Job.of(given)
-        if given["trajectories"] == "-":
-            return release_stream(job.scheduled(given), given, console)
-        if given["dry_run"]:
-            return preview(job.scheduled(given), given, console)
-        return release_file(job, given, console)
+        options = in_folder(options)
+        job = Job.of(options)
+        if options.trajectories == "-":
+            return release_stream(job.scheduled(options), options, console)
+        if options.dry_run:
+            return preview(job.scheduled(options), options, console)
+        return release_file(job, options, console)
 
 
 #: From so many steps on a release can take longer than a few seconds.
@@ -207,36 +94,38 @@ _MORE_ROWS = (
 _MORE_ANSWERS = "more answers of less epsilon each ask at more steps (dphmm plan --epsilon)"
 
 
-def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
+def release_file(job: Job, options: ReleaseOptions, console: Console) -> int:
     """Release every row of a file; returns the exit code."""
     from dphmm.statement.story import after_sequence_words
     from dphmm.statement.warnings import release_warnings
 
-    loaded, sha256 = read_rows(job, given)
+    loaded, sha256 = read_rows(job, options)
     rows = loaded.visits
-    check_spelling(given["spelling"], given["ledger"], rows.users, loaded.alike)
-    if job.open_schedule and not given["although"]:
-        checked_batch(job, rows, given, console)
-    job = job.scheduled(given)
-    batch = checked_batch(job, rows, given, console)
-    owners = people(job, rows, sha256, given, console)
-    agree_to_no_limit(batch, given, console, rows.users)
-    note_new_ledger(given, console)
+    check_spelling(options.spelling, options.ledger, rows.users, loaded.alike)
+    if job.open_schedule and not options.although:
+        checked_batch(job, rows, options, console)
+    job = job.scheduled(options)
+    batch = checked_batch(job, rows, options, console)
+    owners = people(job, rows, sha256, options, console)
+    agree_to_no_limit(batch, options, console, rows.users)
+    note_new_ledger(options, console)
 
     @contextmanager
     def during(ledger: SqliteLedger) -> Iterator[Work | None]:
-        before = ledger.count_releases(given["query"])
+        before = ledger.count_releases(options.query)
         model_warning(job.model, owners, console, release=True)
         for warning in release_warnings(batch.setting):
             console.warn(warning)
         console.say(work_ahead(rows))
         go_on = "; the same command continues after them"
-        with told_if_interrupted(given, before, lambda: go_on), console.progress("release") as progress:
+        with told_if_interrupted(options, before, lambda: go_on), console.progress("release") as progress:
             yield progress
 
-    output = given["place"], Path(given["table"]), Path(given["ledger"])
-    done = FolderRelease(batch, job.planned, *output, given["spelling"], given["new"]).write(
-        loaded, owners, given["trajectories"], during
+    place, table = options.place, options.table
+    assert place is not None and table is not None
+    output = place, table, Path(ledger_of(options))
+    done = FolderRelease(batch, job.planned, *output, options.spelling, options.new).write(
+        loaded, owners, options.trajectories, during
     )
     published, statement = done.published, done.statement
     if done.unanswered is not None:
@@ -250,21 +139,27 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         learned = done.released.learn(keep=True, progress=learning or False)
     story = done.released.story
     document = _document(done.batch, published, statement, loaded) | story.document() | {"learned": learned.document()}
-    owner = given["place"].owner.name
-    if given["as_json"]:
-        counts = Path(given["output"]).with_name(owner) / COUNTS
-        print_json({**document, "output": given["output"], "owner_counts": str(counts)})
-    summary = [*_summary(document, statement, given), ("learned", learned.words)]
+    if options.as_json:
+        counts = Path(str(options.output)).with_name(place.owner.name) / COUNTS
+        print_json({**document, "output": options.output, "owner_counts": str(counts)})
+    summary = [*_summary(document, statement, str(options.output), place.owner.name), ("learned", learned.words)]
     console.say([*story.rows(), *summary, *both_rows(statement.learning)])
     return REJECTED if done.rejected or done.unanswered is not None else 0
 
 
-def read_rows(job: Job, given: Mapping[str, Any], watch: Watch | None = None) -> tuple[LoadedVisits, str]:
+def read_rows(job: Job, options: ReleaseOptions, watch: Watch | None = None) -> tuple[LoadedVisits, str]:
     """The rows to release and those that were set aside, and the file's SHA-256; ``watch`` as `load_visits`."""
-    path = checked_input(given["trajectories"], "TRAJ")
+    path = checked_input(options.trajectories, "TRAJ")
     with steady(path) as sha256:
-        asked = {"state_column": given["state_column"], "spelling": spelling_of(given)}
-        loaded = load_visits(path, job.space, job.model.step, given["answer"], watch=watch, **asked)
+        loaded = load_visits(
+            path,
+            job.space,
+            job.model.step,
+            options.answer,
+            state_column=options.state_column,
+            spelling=spelling_of(options.spelling, options.ledger),
+            watch=watch,
+        )
         job.check_times(loaded.visits, column_names(path))
         return loaded, sha256
 
@@ -316,13 +211,12 @@ def _document(batch: Batch, published: Published, statement: ReleaseStatement, l
     }
 
 
-def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Mapping[str, Any]) -> list[Row]:
+def _summary(document: Mapping[str, Any], statement: ReleaseStatement, output: str, owner: str) -> list[Row]:
     """The other facts about the rows and totals, and the places of all files."""
     from dphmm.statement.sentences import plural, wrapped_row
 
-    place = given["place"]
     # What did not happen is not mentioned.
-    listed = f"{in_words(document['rejected'])}; listed in {place.owner.name}/{UNREADABLE}"
+    listed = f"{in_words(document['rejected'])}; listed in {owner}/{UNREADABLE}"
     people = statement.subjects.words["people"]
     stored, same, late = document["stored_before"], document["same_step"], document["late"]
     skipped, answer, nowhere = document["skipped_steps"], document["answer"], document["without_place"]
@@ -333,16 +227,16 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
         (skipped, "skipped steps", f"{skipped:,} without a row: nothing is asked there"),
         (document["rejected"], "set aside", listed),
         (nowhere, "without place", f"{nowhere:,} rows with empty cells there: they have no answer"),
-        (True, "written", f"{given['output']}, which may be published as it is; {place.owner.name} is for you alone"),
+        (True, "written", f"{output}, which may be published as it is; {owner} is for you alone"),
     ]
     kept = [(label, text) for mentioned, label, text in rows if mentioned]
     if click.get_current_context().obj != ONE_OF_MANY:
-        kept.append(("next", f"dphmm report {quote(given['output'])}"))
+        kept.append(("next", f"dphmm report {quote(output)}"))
     # A command is one line, to be copied.
     return [row for one in kept for row in ([one] if one[0] == "next" else wrapped_row(*one))]
 
 
-def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
+def preview(job: Job, options: ReleaseOptions, console: Console) -> int:
     """Print what a release would do; returns the exit code."""
     from dphmm.choose.details import release_preview
     from dphmm.evaluation.table_check import Unplaced, table_check
@@ -350,12 +244,12 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.statement.warnings import release_warnings
 
     seen = Unplaced(job.space)
-    loaded, sha256 = read_rows(job, given, seen.add)
+    loaded, sha256 = read_rows(job, options, seen.add)
     rows = loaded.visits
-    owners = people(job, rows, sha256, given, console)
-    batch = job.batch(MemoryLedger(spelling_of(given)))
-    check = table_check(batch, loaded, seen, given["trajectories"], budget=False) if given["check"] else None
-    agree_to_no_limit(batch, given, console)
+    owners = people(job, rows, sha256, options, console)
+    batch = job.batch(MemoryLedger(spelling_of(options.spelling, options.ledger)))
+    check = table_check(batch, loaded, seen, options.trajectories, budget=False) if options.check else None
+    agree_to_no_limit(batch, options, console)
     rejected = by_reason(loaded.rejected)
     told = release_preview(batch, rows)
     counted = {"rejected": rejected, "without_place": loaded.without_place}
@@ -364,7 +258,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     schedule = batch.setting.schedule
     most = "" if schedule is None or schedule.kind != "paced" else "at most "
     least_each, most_each = batch.subjects.epsilons
-    if given["as_json"]:
+    if options.as_json:
         print_json(document)
     else:
         lines: list[Row] = [
@@ -388,7 +282,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     for warning in release_warnings(batch.setting):
         console.warn(warning)
     console.say([("", "dry run: nothing was drawn, nothing was spent, nothing was written")])
-    if check is not None and check.stops and not given["although"]:
+    if check is not None and check.stops and not options.although:
         return BAD_INPUT
     return REJECTED if rejected else 0
 

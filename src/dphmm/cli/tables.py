@@ -198,7 +198,7 @@ for _name, _kind in (DOCUMENTS | RECIPES).items():
 @click.option("--no-names", is_flag=True, help="A .seq file begins with a sequence, not with the names of categories.")
 def sequences(no_names: bool, **given: Any) -> int:
     """State sequences: MSNBC's .seq, or a wide table with one person a row and one step a column."""
-    return _run("sequences", {**given, "names": not no_names, "spelling": spelling_of(given)})
+    return _run("sequences", {**given, "names": not no_names, "spelling": spelling_of(given["spelling"])})
 
 
 _FIELDS = {
@@ -360,7 +360,13 @@ def split(trajectories: str, share: str, user_column: str, seed: int | None, **g
         console.warn("--seed: anybody with it can tell who is in which file; leave it out but for tests")
     with fields_named({"share": "--share", "first": "-o", "second": "-o", "seed": "--seed"}):
         found = split_file(
-            trajectories, share, first, second, user_column=user_column, spelling=spelling_of(given), seed=seed
+            trajectories,
+            share,
+            first,
+            second,
+            user_column=user_column,
+            spelling=spelling_of(given["spelling"]),
+            seed=seed,
         )
     if given["as_json"]:
         print_json(
