@@ -31,7 +31,7 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_031,
+    "code lines": 64_029,
     "code lines of tests": 82_646,
     "words of docs": 112_424,
     "circles of imports": 0,

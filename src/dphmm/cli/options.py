@@ -188,8 +188,8 @@ class PromiseOptions(MessageOptions):
         named: dict[str, Any] = {"steps": self.steps, "window": self.window, "per": self.per}
         lengths = {name: value for name, value in named.items() if value is not None}
         if len(lengths) != 1:
-            came = " and ".join(f"--{name}" for name in lengths) or "nothing"
-            raise InvalidInput("--path-epsilon", f"{came} with it", "exactly one of --steps T, --window W and --per 1d")
+            both = " and ".join(f"--{name}" for name in lengths) or "nothing"
+            raise InvalidInput("--path-epsilon", f"{both} with it", "exactly one of --steps T, --window W and --per 1d")
         if self.zone is not None and "per" not in lengths:
             raise InvalidInput("--zone", self.zone, "--per with it, a time")
         if "per" in lengths and lengths["per"].isdecimal():
