@@ -31,7 +31,7 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_029,
+    "code lines": 64_004,
     "code lines of tests": 82_646,
     "words of docs": 112_424,
     "circles of imports": 0,
@@ -43,7 +43,7 @@ LIMITS: dict[str, float] = {
     "docstrings that begin with a clause, %": 1,
     "names that say nothing": 224,
     "class names with several meanings": 49,
-    "short private functions used once": 296,
+    "short private functions used once": 286,
     "modules without a mirrored test": 30,
     "banned words": 0,
     "seeded bugs that are live": 450,

@@ -470,10 +470,14 @@ class Batch:
 
     def _checked(self, visits: VisitTable, resume: bool) -> Histories:
         """Refuse, before anything is drawn, a whole table as `run` does; return the ledger's histories of its users."""
-        _check_steps(visits)
+        # Differences of step numbers, and what is counted from 1, must stay far from the ends of 64 bits.
+        first, last = visits.ends
+        if len(visits) and not -_LARGEST_STEP <= int(first.min()) <= int(last.max()) <= _LARGEST_STEP:
+            raise InvalidInput("step", f"a number beyond {_LARGEST_STEP}", f"step numbers up to {_LARGEST_STEP}")
         sessions = self.ledger.sessions_of(visits.users)
-        if not resume:
-            self._refuse_known({subject for subject, query in sessions if query == self.setting.query})
+        again = {subject for subject, query in sessions if query == self.setting.query}
+        if again and not resume:
+            raise already_released(f"{len(again)} of these users already, {min(again)!r} among them")
         histories = self._histories(visits)
         if visits.clock == ROWS:
             self._check_prefixes(visits)
@@ -722,10 +726,6 @@ class Batch:
         header = self.ledger.header(user, self.setting.query)
         return 1 if header is None else _number(header.options.get("origin", "1"))
 
-    def _refuse_known(self, again: set[str]) -> None:
-        if again:
-            raise already_released(f"{len(again)} of these users already, {min(again)!r} among them")
-
     def _keep_promise(self, promise: SequencePromise, user: str, t: IntArray, origin: int) -> None:
         """Refuse the whole table, before anything is drawn, for a user whose rows together would break the promise."""
         query, last = self.setting.query, 0
@@ -820,20 +820,6 @@ def _other_rows() -> InvalidInput:
     return InvalidInput("rows", "rows without times that do not continue those in the ledger", expected)
 
 
-def _check_steps(visits: VisitTable) -> None:
-    # Differences of step numbers, and what is counted from 1, must stay far from the ends of 64 bits.
-    first, last = visits.ends
-    if len(visits) and not -_LARGEST_STEP <= int(first.min()) <= int(last.max()) <= _LARGEST_STEP:
-        raise InvalidInput("step", f"a number beyond {_LARGEST_STEP}", f"step numbers up to {_LARGEST_STEP}")
-
-
-def _require_times(table: Any, model: MarkovModel) -> None:
-    names = column_list(table)
-    if model.step is not None and not {"t", "step"} & set(names):
-        expected = f"a column t of times, because the model has steps of {model.step} s; or a column step"
-        raise InvalidInput("t", "no times", expected)
-
-
 def release_many(
     table: Any,
     model: MarkovModel,
@@ -917,7 +903,9 @@ def release_many(
     batch, published = Batch(model, policy, space, epsilon, **choices), Published()
     table = read_whole(table)
     loaded = load_trajectories(table, space=space, timezone=timezone, spelling=batch.ledger.spelling)
-    _require_times(table, model)
+    if model.step is not None and not {"t", "step"} & set(column_list(table)):
+        expected = f"a column t of times, because the model has steps of {model.step} s; or a column step"
+        raise InvalidInput("t", "no times", expected)
     if len(loaded.rejected):
         fault = f"{len(loaded.rejected)} rows that cannot be read"
         raise InvalidInput("table", fault, "a user, a time and a place or state in every row")

@@ -27,7 +27,7 @@ from dphmm import _kernels
 from dphmm.accounting.budget import float_above, sum_above
 from dphmm.accounting.leakage_step import FAR, SMALLEST, Marginal, MarginalSequence
 from dphmm.errors import InvalidInput
-from dphmm.types import BoolArray, FloatArray, IntArray, LosesByAnswers, PairLosses, ReleasePlan
+from dphmm.types import FloatArray, IntArray, LosesByAnswers, PairLosses, ReleasePlan
 
 #: No level: the pair is never needed.
 NEVER = np.iinfo(np.int32).max
@@ -316,14 +316,11 @@ class _Sweep:
             result[near & (result > 0.0)] = np.inf
         np.minimum(result, cost, out=result, where=near)
         if needed > coupled:
-            self._by_way(result, near, wanted & (level == coupled + 1), cost)
+            far = np.nonzero(wanted & (level == coupled + 1))
+            start = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
+            costs = _kernels.policy_leakage.by_way_of(result, start, np.nonzero(near)[1], *far, cost)
+            result[far] = np.where(costs < cost, np.nextafter(costs, np.inf), costs)
         return result
-
-    def _by_way(self, result: FloatArray, near: BoolArray, far: BoolArray, cost: float) -> None:
-        first, second = np.nonzero(far)
-        start = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
-        costs = _kernels.policy_leakage.by_way_of(result, start, np.nonzero(near)[1], first, second, cost)
-        result[first, second] = np.where(costs < cost, np.nextafter(costs, np.inf), costs)
 
     def _losses(self, t: int) -> FloatArray:
         """Pair losses (n, n) of a step where some level needs them; 0 elsewhere, where nothing reads them."""

@@ -145,7 +145,11 @@ def stochastic_matrix(given: Any) -> Stochastic:
     """
     entries = _sparse_entries(given) if sparse.issparse(given) else _dense_entries(given)
     # Before duplicates are summed: 0.6 and -0.1 stored for one pair are not a 0.5.
-    _check_entries(entries)
+    for wrong, expected in _improbable(entries.data):
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            where = f"transition[{entries.row[k]}, {entries.col[k]}]"
+            raise InvalidInput(where, repr(entries.data[k].item()), expected)
     tolerance = _tolerance(entries.dtype)
     matrix = canonical(sparse.csr_array(entries.astype(np.float64)))
     sums = row_sums(matrix)
@@ -262,14 +266,6 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         raise InvalidInput("transition", "1 state", "at least 2: there is no other state to hide among")
     if shape[0] >= 2**31:
         raise InvalidInput("transition", f"{shape[0]} states", "fewer than 2**31 states")
-
-
-def _check_entries(entries: Any) -> None:
-    for wrong, expected in _improbable(entries.data):
-        if wrong.any():
-            k = int(np.argmax(wrong))
-            where = f"transition[{entries.row[k]}, {entries.col[k]}]"
-            raise InvalidInput(where, repr(entries.data[k].item()), expected)
 
 
 def _improbable(values: NDArray[Any]) -> tuple[tuple[BoolArray, str], ...]:

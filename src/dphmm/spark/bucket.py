@@ -120,7 +120,9 @@ class BucketJob:
         """Release the rows of a bucket, and describe the file that they are in. Refusals are returned, not raised."""
         try:
             if (installed := versions()) != self.versions:
-                raise _other_versions(installed, self.versions)
+                name = next(name for name, wanted in self.versions.items() if installed.get(name) != wanted)
+                fault = f"{name} {installed.get(name)} on an executor"
+                raise InvalidInput("spark", fault, f"{name} {self.versions[name]} on all machines, as on the driver")
             visits, unreadable = self._rows(rows)
             if unreadable:
                 return Outcome(bucket, unreadable=unreadable)
@@ -279,9 +281,3 @@ def _counts(report: BatchReport) -> dict[str, int]:
 
 def _as_data(error: DphmmError) -> Refusal:
     return Refusal(type(error).__name__, str(error), getattr(error, "field", ""))
-
-
-def _other_versions(own: Mapping[str, str], wanted: Mapping[str, str]) -> InvalidInput:
-    name = next(name for name in wanted if own.get(name) != wanted[name])
-    fault = f"{name} {own.get(name)} on an executor"
-    return InvalidInput("spark", fault, f"{name} {wanted[name]} on all machines, as on the driver")

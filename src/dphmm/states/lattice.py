@@ -141,7 +141,10 @@ def as_answers(answers: ArrayLike) -> FloatArray:
 
     Raises InvalidInput naming the state of the first answer that is missing or not finite.
     """
-    table = _rectangular(answers)
+    try:
+        table = np.asarray(answers)
+    except ValueError:
+        raise InvalidInput("answers", _first_ragged(answers), "the same count for every state") from None
     if table.dtype.kind not in "iuf":
         raise InvalidInput("answers", f"dtype {table.dtype}", "numbers")
     if table.ndim == 1:
@@ -188,13 +191,6 @@ def check_lattice(lattice: IntArray) -> None:
     if _too_large(lattice):
         raise InvalidInput("answers", "an integer beyond 2**53", "integers of at most 2**53")
     _check_range(lattice.astype(np.float64))
-
-
-def _rectangular(answers: ArrayLike) -> np.ndarray[Any, Any]:
-    try:
-        return np.asarray(answers)
-    except ValueError:
-        raise InvalidInput("answers", _first_ragged(answers), "the same count for every state") from None
 
 
 def _first_ragged(answers: ArrayLike) -> str:

@@ -345,7 +345,7 @@ class Polygons:
             a, b = a[mask], b[mask]
             least = math.inf
             if len(a):
-                apart = self._between_middles(a, b)
+                apart = np.linalg.norm(self._middles[a] - self._middles[b], axis=1)
                 near = apart - self._reach[a] - self._reach[b] <= apart.min()
                 least = float(self._gaps(a[near], b[near]).min())
             # Chords are at most as long as their arcs: no pair beyond the reach has a smaller gap.
@@ -363,9 +363,6 @@ class Polygons:
     def _pairs(self, chord: float) -> tuple[IntArray, IntArray]:
         pairs = self._tree.query_pairs(chord, output_type="ndarray").astype(np.int64)
         return pairs[:, 0], pairs[:, 1]
-
-    def _between_middles(self, a: IntArray, b: IntArray) -> FloatArray:
-        return np.asarray(np.linalg.norm(self._middles[a] - self._middles[b], axis=1))
 
     def _gaps(self, a: IntArray, b: IntArray) -> FloatArray:
         """Gaps (m,) in radians; polygons do not overlap, so they are nearest at a corner of one of them."""

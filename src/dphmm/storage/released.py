@@ -353,7 +353,11 @@ def read_answers(table: Any, space: StateSpace, asked: BoolArray) -> IntArray:
         values.append(column)
     z = np.stack(values, axis=1)
     answers = np.zeros(z.shape, dtype=np.int64)
-    answers[asked] = _lattice(z[asked].astype(np.float64), space)
+    try:
+        answers[asked] = space.frame.to_lattice(z[asked].astype(np.float64))
+    except InvalidInput:
+        fault = "an answer off the lattice of the space"
+        raise InvalidInput("z_0", fault, "answers as they were released, from this space") from None
     return answers
 
 
@@ -422,14 +426,6 @@ def smoothed_table(rows: ReleasedRows, smoothed: SmoothedSteps, space: StateSpac
         flat = pa.array(smoothed.marginals.ravel(), pa.float64())
         columns["marginals"] = pa.FixedSizeListArray.from_arrays(flat, space.n_states).cast(pa.list_(pa.float64()))
     return pa.table(columns)
-
-
-def _lattice(z: FloatArray, space: StateSpace) -> IntArray:
-    try:
-        return space.frame.to_lattice(z)
-    except InvalidInput:
-        fault = "an answer off the lattice of the space"
-        raise InvalidInput("z_0", fault, "answers as they were released, from this space") from None
 
 
 def _refuse(name: str, bad: Any) -> None:

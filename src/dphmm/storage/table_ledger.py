@@ -129,7 +129,7 @@ def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str], spell
         stored = sorted({name for _, rows in parts for name in rows.column("user").unique().to_pylist()})
         wanted = pa.array([name for name in stored if key_of(name) in keys], pa.string())
         for query, rows in parts:
-            plans |= {plan.hash: plan for plan in map(_plan_from, _texts(rows, "plan"))}
+            plans |= {plan.hash: plan for plan in map(_plan_from, rows.column(f"{PREFIX}plan").drop_null().to_pylist())}
             rows = rows.filter(pc.is_in(rows.column("user"), wanted))
             rows_of.setdefault(query, []).append(rows)
             for user, text in _by_user(rows, "caps"):
@@ -237,12 +237,6 @@ def _moments_of(tables: Sequence[pa.Table], users: Collection[str]) -> Iterator[
         if part[:, 1].tolist() != list(range(1, len(part) + 1)):
             raise InvalidInput("table", f"steps of {quoted(user)} that stand for no moment, or for two", _WHOLE)
         yield user, np.ascontiguousarray(part[:, 2])
-
-
-def _texts(rows: pa.Table, name: str) -> list[str]:
-    """The values of a column that are not null."""
-    texts: list[str] = rows.column(f"{PREFIX}{name}").drop_null().to_pylist()
-    return texts
 
 
 def _by_user(rows: pa.Table, name: str) -> list[tuple[str, str]]:

@@ -448,8 +448,14 @@ class SqliteTransaction(BaseTransaction):
             some = plans[first : first + PLANS_AT_HAND]
             new = {plan.hash: plan for plan in some if plan.hash not in self._plans}
             if new:
-                self._find_plans(list(new))
-                self._add_plans([plan for name, plan in new.items() if name not in self._plans])
+                hashes = list(map(hash_stored, new))
+                for number, *row in self._connection.execute(_FIND_PLANS.format(_marks(hashes)), hashes):
+                    plan = plan_from(tuple(row))
+                    self._plans[plan.hash] = (number, plan)
+                added = [plan for name, plan in new.items() if name not in self._plans]
+                rows = [plan_row(plan, self._document(plan.description)) for plan in added]
+                for number, plan in zip(self._added("plan", _ADD_PLAN, rows), added, strict=True):
+                    self._plans[plan.hash] = (number, plan)
             for plan in some:
                 number, stored = self._plans[plan.hash]
                 if stored is not plan:
@@ -460,18 +466,6 @@ class SqliteTransaction(BaseTransaction):
             while len(self._plans) > PLANS_AT_HAND:
                 self._plans.popitem(last=False)
         return numbers
-
-    def _find_plans(self, hashes: list[str]) -> None:
-        """Bring stored plans to hand."""
-        rows = self._connection.execute(_FIND_PLANS.format(_marks(hashes)), list(map(hash_stored, hashes)))
-        for number, *row in rows:
-            plan = plan_from(tuple(row))
-            self._plans[plan.hash] = (number, plan)
-
-    def _add_plans(self, plans: list[PlanRecord]) -> None:
-        rows = [plan_row(plan, self._document(plan.description)) for plan in plans]
-        for number, plan in zip(self._added("plan", _ADD_PLAN, rows), plans, strict=True):
-            self._plans[plan.hash] = (number, plan)
 
     def _terms_ids(self, rows: Sequence[Row]) -> list[int]:
         """The numbers of what many releases share, as `terms_row` tells it; new ones are added."""
