@@ -316,10 +316,10 @@ class _Sweep:
             result[near & (result > 0.0)] = np.inf
         np.minimum(result, cost, out=result, where=near)
         if needed > coupled:
-            far = np.nonzero(wanted & (level == coupled + 1))
+            i, j = np.nonzero(wanted & (level == coupled + 1))
             start = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
-            costs = _kernels.policy_leakage.by_way_of(result, start, np.nonzero(near)[1], *far, cost)
-            result[far] = np.where(costs < cost, np.nextafter(costs, np.inf), costs)
+            costs = _kernels.policy_leakage.by_way_of(result, start, second, i, j, cost)
+            result[i, j] = np.where(costs < cost, np.nextafter(costs, np.inf), costs)
         return result
 
     def _losses(self, t: int) -> FloatArray:
