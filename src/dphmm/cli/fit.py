@@ -201,14 +201,14 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     check_states(given)
     source = source_of(path, given)
     space, timing, noise = public_space(given, source), times(given), _noise(given, path)
-    console.say([("noise", _noise_words(space, noise, _mask(given, space), timing["step"]))])
+    mask, slots = _mask(given, space), _slots(given)
+    console.say([("noise", _noise_words(space, noise, mask, slots, timing["step"]))])
     with console.progress("fit") as progress:
         # A sequence of one row has no move; where it matters which row comes first it counts.
         shortest = 1 if noise["initial"] == "first" else 2
         records, rejected = records_of(source, given, space, timing, given["state_column"], shortest)
         if progress is not None:
             progress(1, 2)
-        mask, slots = _mask(given, space), _slots(given)
 
         def learn(admit: AdmitFit | None) -> MarkovModel:
             return _learned(records, space, timing["step"], noise, mask, slots, admit)
@@ -270,7 +270,9 @@ def _noise(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
     }
 
 
-def _noise_words(space: StateSpace, noise: Mapping[str, Any], mask: str | None, step: int | None) -> str:
+def _noise_words(
+    space: StateSpace, noise: Mapping[str, Any], mask: str | None, slots: Slots | None, step: int | None
+) -> str:
     """The effect of the noise on the counts, from public numbers alone: said before the data are read."""
     from dphmm.markov.estimate import lattice_neighbours
     from dphmm.markov.private import sensitivity
@@ -281,7 +283,8 @@ def _noise_words(space: StateSpace, noise: Mapping[str, Any], mask: str | None, 
     with fields_named(FIELDS):
         size = sensitivity.l1(sensitivity.transitions(caps, first=noise["initial"] == "first", end=end), caps)
     scale = float(size / noise["epsilon"])
-    counts = space.n_states**2 if mask is None else int(lattice_neighbours(space).nnz)
+    moves = space.n_states**2 if mask is None else int(lattice_neighbours(space).nnz)
+    counts = moves if slots is None else moves * slots.n
     remedies = ["a larger --epsilon", "a smaller --max-length", "coarser states"]
     if mask is None and space.kind == "grid":
         remedies.insert(2, "--moves neighbours")

@@ -64,6 +64,15 @@ _NO_TIMES = (
     "no-times = true  # no column is called a time: rows stay in the order of the file. If one has times: time-column "
     'in place of this, step in [fit], and in [plan] per = "1d" in place of steps'
 )
+_LOG = Known(
+    "an event log",
+    "events",
+    ("case:concept:name", "time:timestamp", "concept:name"),
+    zone=True,
+    on_map=False,
+    timed=False,
+    noun="case",
+)
 #: Tables, those that an importer knows by the same names first. Of several that fit the first counts.
 LAYOUTS = (
     *(
@@ -75,19 +84,11 @@ LAYOUTS = (
     Known("bike trips", "trips", ("starttime", "stoptime", "start station latitude"), _TRIP_OF, True),
     Known("taxi trips", "trips", ("PULocationID", "DOLocationID"), _TRIP_OF, True, on_map=False),
     Known("taxi trips of Porto", "porto", ("TAXI_ID", "TRIP_ID", "TIMESTAMP", "POLYLINE"), noun="vehicle"),
-    Known(
-        "an event log",
-        "events",
-        ("case:concept:name", "time:timestamp", "concept:name"),
-        zone=True,
-        on_map=False,
-        timed=False,
-        noun="case",
-    ),
+    _LOG,
 )
 #: Files that are no tables, by how their names end.
 ENDINGS = {
-    (".xes", ".xes.gz"): Known("an event log", "events", on_map=False, timed=False, noun="case"),
+    (".xes", ".xes.gz"): _LOG._replace(columns=(), zone=False),
     (".kml",): Known("KML", "kml", person=f'{_FILE_OF}; or user-column = "name": that of a Placemark says it'),
     (".gpx",): Known("GPX", "geo", person=_FILE_OF),
     (".geojson", ".gpkg", ".shp", ".fgb"): Known("points", "geo", person=_POINT_OF),
@@ -110,6 +111,7 @@ _MOVING = re.compile(
 )
 #: Who a row of an event log is about; on a map a case is what happened there: a crime, an accident.
 _CASE = re.compile("case(?:id)?")
+_ACTIVITIES = ("activity", "concept:name", "event", "task", "action")
 _NAMING = re.compile("ids?|identifier|key|code|name|number|no|hash|local")
 _ROW_NUMBER = re.compile(
     "id|index|idx|record(?: ?id)?|row(?: ?id| number)?|object ?id|[fog]id|uuid|guid|event id|unnamed|seq|no|nr|number"
@@ -154,7 +156,7 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
         )
         lower = {column.lower() for column in columns}
         fits = (layout for layout in LAYOUTS if layout.kind in kinds)
-        known = next((layout for layout in fits if lower.issuperset(map(str.lower, layout.columns))), None)
+        known = next((layout for layout in fits if lower.issuperset(map(str.lower, layout.columns))), _log(columns))
     rest = _other(columns, _FILES_OF if several else _ONE_PERSON) if known is None else _standard(known, columns)
     called = [] if known is None or not known.noun else [f'noun = "{known.noun}"  # what one is called in the report']
     text = "\n".join([*_HEAD, *lines, *rest, "", "[release]", *called, _QUERY, "", "[report]"])
@@ -206,6 +208,17 @@ def header(source: Text) -> tuple[list[str], list[str]]:
     return columns, how
 
 
+def _log(columns: Sequence[str]) -> Known | None:
+    """The layout of a table with one column of cases, times, and a column of activities, whatever they are called."""
+    words = {name: [word for word in _words(name) if not _NAMING.fullmatch(word)] for name in columns}
+    cases = [name for name in columns if words[name] and all(map(_CASE.fullmatch, words[name]))]
+    times = [name for name in columns if looks_like_times(name)]
+    activity = next((name for name in columns if name.lower() in _ACTIVITIES), None)
+    if len(cases) != 1 or not times or activity is None:
+        return None
+    return _LOG._replace(columns=(cases[0], times[0] if len(times) == 1 else "", activity))
+
+
 def _standard(known: Known, columns: Sequence[str]) -> list[str]:
     """Everything of a standard layout that follows the file."""
     lower = {column.lower(): column for column in columns}
@@ -213,8 +226,9 @@ def _standard(known: Known, columns: Sequence[str]) -> list[str]:
     if known.kind == "events":
         lines += _CASES
     if known.kind in ("csv", "events") and columns:
-        roles = zip(("user", "time", "state"), known.columns, strict=True)
-        lines += [f"{role}-column = {_toml(lower[name])}" for role, name in roles]
+        times = [name for name in columns if looks_like_times(name)]
+        for role, name in zip(("user", "time", "state"), known.columns, strict=True):
+            lines += _column(f"{role}-column", lower.get(name.lower()), "", times)
     states = _MAP if known.on_map else _labels(known.timed)
     return [*lines, *states, *_PLAN, *(_OF_A_DAY if known.timed else _OF_A_SEQUENCE)]
 
@@ -237,12 +251,11 @@ def _other(columns: Sequence[str], otherwise: str) -> list[str]:
     time = first("t", "time", "timestamp", "datetime", "t_local", "date") or (times[0] if len(times) == 1 else None)
     order = first("step", "order", "seq", "index")
     if not on_map and (steps := _wide(columns)) and set(steps).issuperset(times):
-        labels = [line.replace("100", str(len(steps))) for line in _labels(timed=False)]
         return [
             'kind = "sequences"  # one person a row, one step a column',
             f"columns = {_toml(f'{steps[0]}:{steps[-1]}')}",
             *_person([name for name in columns if name not in steps], _ROW_OF, default="", wide=True),
-            *labels,
+            *_labels(timed=False),
             *_PLAN,
             f"steps = {len(steps)}  # the budget is of a whole row",
         ]
@@ -264,7 +277,7 @@ def _other(columns: Sequence[str], otherwise: str) -> list[str]:
 
 def _labels(timed: bool) -> list[str]:
     """The split, the fit and the policy of names of states; without times every row is a step."""
-    other = "# slots" if timed else "step"
+    other = ("# slots", "# max") if timed else ("step", "max")
     return [line for line in _LABELS if not line.startswith(other)]
 
 
@@ -371,6 +384,7 @@ _LABELS = (
     "# Without it the model can show single moves of single people.",
     "epsilon = 1",
     "max-length = 100  # so many steps of a person count; public: more of them mean more noise",
+    "# max-length = 20  # so many first rows of each are fitted on, else [plan] steps; public: more mean more noise",
     '# slots = "1, 2, 3, 4, 5, 6+"  # other moves at each position, up to the last that is asked, from many people',
     'states-file = "states.csv"  # public: a column state with the names there can be, whoever has them',
     "",

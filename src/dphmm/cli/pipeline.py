@@ -439,6 +439,11 @@ class Pipeline:
         if name in _OF_PEOPLE and "spelling" not in table:
             # Where none is named the import has asked, if names made it likely that it matters.
             words += ["--spelling", str(self.stages["data"].get("spelling", "same"))]
+        if name == "fit" and "epsilon" in table and "max-length" not in table:
+            # Later rows than those that are asked say little of these, and would add noise.
+            words += (
+                ["--max-length", str(self.stages["plan"]["steps"])] if "steps" in self.stages.get("plan", {}) else []
+            )
         events = self.stages["data"].get("kind") == "events"
         if name == "data" and events and "names-file" not in table:
             # Folders that share a ledger share the names: a case has one account.
