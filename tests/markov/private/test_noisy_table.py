@@ -11,8 +11,9 @@ import pytest
 
 from dphmm.markov.private import planned
 from dphmm.markov.private.chain import fit_chain
-from dphmm.markov.private.noisy_table import rates_of
+from dphmm.markov.private.noisy_table import at_most, rates_of
 from dphmm.markov.private.release import NoisyTable, nearest_counts
+from dphmm.markov.slots import Slots
 from dphmm.samplers.body import DiscreteLaplace
 from dphmm.samplers.entropy import ReplayBits
 
@@ -86,6 +87,40 @@ def test_of_pure_noise_the_rows_are_nearly_even():
         clipped = nearest_counts(values, np.arange(N + 1) * N) + 1
         gains.append(np.log(rows_of(rates) / rows_of(clipped)).mean())
     assert np.mean(gains) > 3 * np.std(gains) / np.sqrt(len(gains))
+
+
+def test_rates_are_at_most_a_total_and_small_ones_give_way():
+    """Against a search of the shift by halves."""
+    random = np.random.default_rng(4)
+    for total in (5.0, 300.0, 900.0):
+        rates = np.concatenate([[600.0, 40.0], random.exponential(0.5, 700)])
+        low, high = 0.0, 1e6
+        for _ in range(200):
+            shift = (low + high) / 2
+            low, high = (shift, high) if (rates * rates / (rates + shift)).sum() > total else (low, shift)
+        np.testing.assert_allclose(at_most(rates, total), rates * rates / (rates + high), rtol=1e-6)
+    assert at_most(rates, rates.sum()).tolist() == rates.tolist() and (at_most(rates, 1e-9) > 0).all()
+
+
+def test_a_reader_s_model_is_as_sure_of_positions_as_it_is_right():
+    """Of 700 walks over 24 states, position by position: cells without a move had as much weight as all moves."""
+    n, length = 24, 6
+    walks = [[(3 * position + turn % 2) % n for position in range(length)] for turn in range(700)]
+    for seed in range(3):
+        options = {"slots": Slots.parse("1,2,3,4,5+"), "bits": ReplayBits(seed)}
+        model, _ = fit_chain(walks, n, 1, length, **options)
+        law = model.initial
+        for position, matrix in enumerate(model.matrices, start=1):
+            law = law @ matrix.toarray()
+            assert law[[3 * position % n, (3 * position + 1) % n]].sum() > 0.85
+
+
+@pytest.mark.parametrize("end", [None, 3])
+def test_without_noise_worth_speaking_of_slots_are_the_shares_of_moves(end):
+    """Of the last slot each walk has as many moves as there can be: a smaller bound would take from the rare ones."""
+    walks = [[0, 1, turn % 10 == 0, 2] for turn in range(4_000)]
+    model, _ = fit_chain(walks, 4, 1000, 4, slots=Slots.parse("1,2+"), end=end, bits=ReplayBits(0))
+    np.testing.assert_allclose(model.matrices[1].toarray()[1], np.array([3600, 400, 400, 0]) / 4400, atol=2e-4)
 
 
 def test_several_tables_share_what_they_have_in_common():

@@ -67,6 +67,24 @@ def rates_of(values: FloatArray, rows: IntArray, columns: IntArray, n_states: in
     return np.stack([posterior(table, base, rows, places, n_states, scale).rates for table, base in bases])
 
 
+def at_most(rates: FloatArray, total: float) -> FloatArray:
+    """Rates (m,) whose sum is a total or less: about r - c of a large rate r, r**2 / c of a small one.
+
+    Thousands of cells that hold nothing but noise can together be worth more than all others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> at_most(np.array([50.0, 2.0, 2.0]), 51.0).round(2).tolist()
+    [48.64, 1.18, 1.18]
+    """
+    shift = 0.0
+    # The sum is convex in the shift, so that no step of Newton's passes the root.
+    while (over := (rates * (rates / (rates + shift))).sum() - total) > 1e-9 * total:
+        shift += over / ((rates / (rates + shift)) ** 2).sum()
+    return np.asarray(rates * (rates / (rates + shift)))
+
+
 def invented(means: FloatArray, scale: float, random: np.random.Generator) -> FloatArray:
     """A noisy table as invented people would give it: Poisson counts of these means, and the noise."""
     fall = -np.expm1(-1.0 / scale)

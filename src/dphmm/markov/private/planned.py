@@ -20,7 +20,7 @@ from dphmm.accounting.event import LearningEvent, described
 from dphmm.errors import InvalidInput
 from dphmm.markov.estimate import ALL_PAIRS_STATES, lattice_neighbours
 from dphmm.markov.private import sensitivity
-from dphmm.markov.private.noisy_table import ESTIMATOR, rates_of
+from dphmm.markov.private.noisy_table import ESTIMATOR, at_most, rates_of
 from dphmm.markov.private.release import noise_for, release
 from dphmm.markov.private.sensitivity import Caps, kept_records, unit_of
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of
@@ -143,7 +143,9 @@ class PlannedFit:
         exact = masked(counts, pairs if several == 1 else sparse.vstack([pairs] * several, "csr"), self._first)
         table = release(exact, part, 0, self._bits)
         if self.slots is not None:
-            initial, moves = _made_by_slots(table.values, pairs, self._initial, float(part.scale), several)
+            most = np.diff(np.append(self.slots.begins, self.event.max_length + (self.end is not None)))
+            by_position = None if self.slots.by_clock else most
+            initial, moves = _made_by_slots(table.values, pairs, self._initial, float(part.scale), several, by_position)
             facts = self._space, self.step, self._provenance
             ended = [self._ended(matrix) for matrix in moves]
             return ModelParts(initial, ended, *facts, start=self._start, slots=self.slots)
@@ -203,20 +205,28 @@ def _made(values: FloatArray, pairs: Any, initial: str, scale: float) -> tuple[F
 
 
 def _made_by_slots(
-    values: FloatArray, pairs: Any, initial: str, scale: float, several: int
+    values: FloatArray, pairs: Any, initial: str, scale: float, several: int, most: IntArray | None
 ) -> tuple[FloatArray, list[Any]]:
-    """(initial, the matrix of each slot) from what was published: each slot is drawn towards the others."""
+    """(initial, the matrix of each slot) from what was published: each slot is drawn towards the others.
+
+    most : the largest number of moves in each slot (K,) by one sequence, where slots go by positions.
+    """
     n, moves = pairs.shape[0], several * pairs.nnz
     rows, columns = np.repeat(np.arange(n), np.diff(pairs.indptr)), pairs.indices.astype(np.int64)
     tables = rates_of(values[:moves].reshape(several, -1), rows, columns, n, scale)
-    matrices = [with_data(pairs, rates / np.bincount(rows, weights=rates, minlength=n)[rows]) for rates in tables]
     if initial == "uniform":
         weights = np.ones(n)
     elif initial == "first":
         (weights,) = rates_of(values[moves:][None], np.full(n, n), np.arange(n), n, scale)
+        if most is not None:
+            # As many sequences begin as have a move at any position, or more.
+            tables = np.stack(
+                [at_most(table, max(1, k) * weights.sum()) for table, k in zip(tables, most, strict=True)]
+            )
     else:
         together = tables.sum(axis=0)
         weights = np.bincount(np.append(rows, columns), weights=np.tile(together, 2), minlength=n)
+    matrices = [with_data(pairs, rates / np.bincount(rows, weights=rates, minlength=n)[rows]) for rates in tables]
     return weights / weights.sum(), matrices
 
 
