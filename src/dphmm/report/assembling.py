@@ -80,7 +80,7 @@ _UNKNOWN = Prospects(
     "queries of the same people may be why, or another schedule than the statement's",
     partial=True,
 )
-#: Beliefs are divided by no less: what an answer nearly excludes stays excluded.
+#: Beliefs are divided by no less: a state that an answer nearly excludes stays excluded.
 _LEAST_LIKELY = 1e-250
 
 
@@ -141,8 +141,8 @@ def confirmed_report(
         known = truth_of(file, truth, made.model, space, begins, rule)
         truth = TrueRows(known.answers, known.outside)
     if plan is not None and plan.schedule != statement.asking:
-        came = f"a plan of {plan.schedule.promise}, or of other steps"
-        raise InvalidInput("plan", came, "the plan that the file was released by")
+        got = f"a plan of {plan.schedule.promise}, or of other steps"
+        raise InvalidInput("plan", got, "the plan that the file was released by")
     rows = Rows(
         file.users,
         file.step,
@@ -165,7 +165,7 @@ def confirmed_report(
     if believe is not None and believe.digest == made.model.digest:
         believe = None
     reading = _Reading(file, rows, made, cells, ledger, believe, progress)
-    # Whom the figures are of hangs on no truth.
+    # The people of the figures are chosen without the truth.
     whole = made.subjects is not None and MOST_ROWS < len(rows) <= MOST_COUNTED
     people = reading.people(shown, set(rows.by_user) if whole else set(named), by_hour=whole, truth=truth)
     if made.subjects is not None:
@@ -180,7 +180,7 @@ def confirmed_report(
         shown_truth = Truth(truth.places, truth.outside, reading.errors, without, truth.simulated, kernel)
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, statement.query)
     limits = (
-        *(f"Not compared: {one}." for one in left),
+        *(f"Not compared: {part}." for part in left),
         _some_shown(len(people), shown, every, users, len(rows.by_user), statement.subjects.words["people"]),
         *reading.notes,
         _after_sequence(rows, made),
@@ -276,7 +276,7 @@ def read_report(
     pairs = member(statement, "space.merged.pairs")
     space = space.merged(pairs) if pairs else space
     file = ReleasedFile.read(path, space)
-    chosen = [one["policy"] for one in (step_choices or {}).values() if "policy" in one]
+    chosen = [choice["policy"] for choice in (step_choices or {}).values() if "policy" in choice]
     subjects = None
     if policy is not None:
         varies = {"varies": ",".join(statement.varied.names)} if statement.varied else {}
@@ -296,12 +296,12 @@ def _some_shown(count: int, wanted: Sequence[str], every: str, users: Sequence[s
     large = "more would make the page too large"
     if users:
         named = f"{count:,} of the {len(wanted):,} {called} that were named"
-        told = f"{named} can be looked at step by step, the first of them"
-        return f"{told}: {large}." if count < len(wanted) else ""
-    told = f"{count:,} of {total:,} {called} can be looked at step by step"
+        sentence = f"{named} can be looked at step by step, the first of them"
+        return f"{sentence}: {large}." if count < len(wanted) else ""
+    sentence = f"{count:,} of {total:,} {called} can be looked at step by step"
     if count < len(wanted):
-        return f"{told}, the first {f'of {every}' if every else 'by name'}: {large}; --user shows others."
-    return f"{told}: {every}." if every else ""
+        return f"{sentence}, the first {f'of {every}' if every else 'by name'}: {large}; --user shows others."
+    return f"{sentence}: {every}." if every else ""
 
 
 def _after_sequence(rows: Rows, made: Made) -> str:
@@ -336,7 +336,7 @@ class _Reading:
         self._believe = believe
         self.plans: dict[str, Plan] = {}
         self.errors = np.full(len(rows), np.nan)
-        #: How far off a reader expects to be at the rows of everybody who counts; NaN for others.
+        #: The error that a reader expects at the rows of everybody who counts; NaN for others.
         self.spreads = np.full(len(rows), np.nan)
         #: The same of the best guesses without the file.
         self.alone = np.full(len(rows), np.nan)
@@ -349,21 +349,21 @@ class _Reading:
                 self.guesses_alone = alone.at(made.model, rows.step, start)[0]
             else:
                 # Hours of their own, by which the model has people elsewhere.
-                for own in file.by_user().values():
-                    model = made.model.counted_from(file.origin(own[0], made.model.step))
-                    self.guesses_alone[own] = alone.at(model, rows.step[own], start)[0]
+                for at in file.by_user().values():
+                    model = made.model.counted_from(file.origin(at[0], made.model.step))
+                    self.guesses_alone[at] = alone.at(model, rows.step[at], start)[0]
         # Such guesses are few, and those of one step are everybody's.
-        kept = max(1, _KEPT_COSTS // made.model.n_states)
-        self._costs_alone = lru_cache(maxsize=kept)(lambda place: alone.costs(np.array(place)))
+        most = max(1, _KEPT_COSTS // made.model.n_states)
+        self._costs_alone = lru_cache(maxsize=most)(lambda place: alone.costs(np.array(place)))
         self._written = 0
-        #: Whether rows have no number by which it is known what was chosen for their steps.
+        #: True if some rows have no number that tells the choices for their steps.
         self._unplaced = False
-        #: Of how many people the plans were made again.
+        #: The number of people whose plans were made again.
         self.remade = 0
         schedule = made.statement.asking
-        #: The schedule by which answers chose when to ask, None where none did.
+        #: The schedule whose steps depend on the answers; None for any other.
         self._paced = schedule if schedule is not None and schedule.kind == "paced" else None
-        #: Whether rows are left out that the stated schedule asks, or whether that cannot be told.
+        #: True if rows that the stated schedule asks are left out, or if nothing tells whether they are.
         self.off_schedule = False
         #: The answers of those in the figures, where they can be held out: no plan and no time hangs on an answer.
         self.answered: list[Answered] = []
@@ -401,22 +401,22 @@ class _Reading:
 
     def people(self, shown: Sequence[str], counted: Set[str], *, by_hour: bool, truth: TrueRows | None) -> list[Person]:
         """Those who are ``shown``, as far as the page has room; the figures over people are of all who are counted."""
-        by_user, found, first, done = self._rows.by_user, list[Person](), set(shown), 0
+        by_user, people, first, done = self._rows.by_user, list[Person](), set(shown), 0
         users = [*shown, *(user for user in by_user if user in counted - first)]
         total = sum(len(by_user[user]) for user in users)
         if self._smoothers is None:
             return [Person(user, by_user[user]) for user in shown]
         waiting = deque[tuple[str, IntArray]]()
         for smoothed in smooth_people(self._histories(users, counted, waiting), marginals=True):
-            user, own = waiting.popleft()
+            user, at = waiting.popleft()
             wanted = user in first and self._written < MOST_WRITTEN
             if wanted or user in counted:
-                person = self._person(user, smoothed.at(own), truth, wanted, user in counted, by_hour)
-                found += [] if person is None else [person]
-            done += len(own)
+                person = self._person(user, smoothed.at(at), truth, wanted, user in counted, by_hour)
+                people += [] if person is None else [person]
+            done += len(at)
             if self._progress is not None:
                 self._progress(done, total)
-        return found
+        return people
 
     def _histories(
         self, users: Sequence[str], counted: Set[str], waiting: deque[tuple[str, IntArray]]
@@ -462,9 +462,9 @@ class _Reading:
                 self.answered.append(self._held_out(rows, smoothed.marginals))
         if not shown:
             return None
-        found = levels(drawn)
-        self._written += int(np.count_nonzero(np.diff(found.astype(np.int8), axis=1))) + found.shape[0]
-        return Person(user, rows, found, guess, smoothed.state, smoothed.probability, spread)
+        level = levels(drawn)
+        self._written += int(np.count_nonzero(np.diff(level.astype(np.int8), axis=1))) + level.shape[0]
+        return Person(user, rows, level, guess, smoothed.state, smoothed.probability, spread)
 
     def _held_out(self, rows: IntArray, marginals: FloatArray) -> Answered:
         """A person's answers, and the belief at each from all others, without its own answer."""
@@ -472,22 +472,22 @@ class _Reading:
         at, beliefs, noise = rows[asked], marginals[asked].copy(), np.empty(len(asked))
         names = np.array([file.plans[row] for row in at.tolist()])
         for name in np.unique(names).tolist():
-            own, plan = np.flatnonzero(names == name), self.plans[name]
-            told = likelihood_rows(plan, file.lattice[at[own]], self._believe is not None)
-            beliefs[own] /= np.maximum(np.exp(told.logs[told.which]), _LEAST_LIKELY)
-            noise[own] = plan.expected_error
+            of_plan, plan = np.flatnonzero(names == name), self.plans[name]
+            likelihoods = likelihood_rows(plan, file.lattice[at[of_plan]], self._believe is not None)
+            beliefs[of_plan] /= np.maximum(np.exp(likelihoods.logs[likelihoods.which]), _LEAST_LIKELY)
+            noise[of_plan] = plan.expected_error
         guessed = self._guesses.of(beliefs.T)[0]
         return Answered(file.step[at].astype(np.float64), self._rows.z[at], noise, guessed, file.step[rows])
 
     def _numbers(self, user: str, rows: IntArray) -> list[int | None]:
-        """The numbers in tables of a person's steps, by times or the ledger; they decide the choices for each."""
+        """The step numbers of a person's rows, by their times or the ledger; they select the choices of each step."""
         origin = self._file.origin(int(rows[0]), self._made.model.step)
         if not origin and self._ledger is not None:
             header = self._ledger.header(user, self._made.statement.query)
             origin = "" if header is None else header.options.get("origin", "")
-        found = [number_of(origin, t) for t in self._file.step[rows].tolist()]
-        self._unplaced |= None in found
-        return found
+        numbers = [number_of(origin, t) for t in self._file.step[rows].tolist()]
+        self._unplaced |= None in numbers
+        return numbers
 
     def _follow(self, schedule: Schedule, published: AnswerHistory, spreads: FloatArray, first: int) -> None:
         """Follow a paced schedule: an edited statement may name another one, of which other figures are expected.
@@ -505,15 +505,15 @@ class _Reading:
         if self._ledger is not None and due.promise.local is not None:
             due = due.beside(self._ledger.blocks(published.subject))
         spent = list[tuple[int, Fraction]]()
-        told = zip(published.t.tolist(), published.plans, spreads.tolist(), strict=True)
-        for place, (t, plan, spread) in enumerate(told):
+        answers = zip(published.t.tolist(), published.plans, spreads.tolist(), strict=True)
+        for place, (t, plan, spread) in enumerate(answers):
             room, asked = due.promise.room(spent, t), plan != ""
             if asked and True not in due.may_choose(t, spread, room, shared=True):
                 if self._ledger is None and place < t - 1:
                     self.off_schedule = True
                     return
-                came = f"a schedule that does not ask at {published.at(t)}"
-                raise InvalidInput("schedule", came, "that of the release, as its privacy statement was written")
+                got = f"a schedule that does not ask at {published.at(t)}"
+                raise InvalidInput("schedule", got, "that of the release, as its privacy statement was written")
             self.off_schedule |= asked not in due.may_choose(t, spread, room)
             if asked:
                 spent.append((t, due.exact))
@@ -523,17 +523,17 @@ class _Reading:
 
         Choices are known for the rows alone: another file may have had other ones.
         """
-        file, found = self._file, dict[int, tuple[Any, str, float, int | None]]()
+        file, by_step = self._file, dict[int, tuple[Any, str, float, int | None]]()
         if beside and self._ledger is not None:
             last = int(file.step[rows].max())
             for entry in self._ledger.entries(user, self._made.statement.query):
                 if entry.z and entry.t < last:
-                    found[entry.t] = (entry.z, str(entry.plan_hash), float(entry.epsilon or 0), None)
+                    by_step[entry.t] = (entry.z, str(entry.plan_hash), float(entry.epsilon or 0), None)
         for row, number in zip(rows.tolist(), self._numbers(user, rows), strict=True):
             z = tuple(file.lattice[row].tolist())
-            found[int(file.step[row])] = (z, file.plans[row], float(file.epsilon[row]), number)
-        steps = sorted(found)
-        z, plans, epsilon, numbers = zip(*(found[step] for step in steps), strict=True)
+            by_step[int(file.step[row])] = (z, file.plans[row], float(file.epsilon[row]), number)
+        steps = sorted(by_step)
+        z, plans, epsilon, numbers = zip(*(by_step[step] for step in steps), strict=True)
         origin = file.origin(int(rows[0]), self._made.model.step)
         answers = np.array(z, dtype=np.int64), plans, np.array(epsilon)
         return AnswerHistory(user, np.array(steps), *answers, numbers, origin)
@@ -543,18 +543,18 @@ class _Reading:
         time = self._rows.time
         if self._cells is None or time is None:
             return
-        own, promise = time[rows], self._made.statement.promise
-        own = own if promise is None else own + seconds_ahead(promise.zone, own)
-        self._days.update(np.unique(own // _DAY).tolist())
+        local, promise = time[rows], self._made.statement.promise
+        local = local if promise is None else local + seconds_ahead(promise.zone, local)
+        self._days.update(np.unique(local // _DAY).tolist())
         step = self._made.model.step or 3600
         for hour in _HOURS:
-            at = own % _DAY // step == hour * 3600 // step
+            at = local % _DAY // step == hour * 3600 // step
             if at.any():
                 self._hours[hour] = self._hours.get(hour, 0.0) + drawn[at].sum(axis=0)
 
     def hours(self) -> list[Hour]:
         """The expected people at some hours, mean over the days."""
-        return [Hour(hour * 3600, found / len(self._days)) for hour, found in sorted(self._hours.items())]
+        return [Hour(hour * 3600, people / len(self._days)) for hour, people in sorted(self._hours.items())]
 
 
 def _require_plans(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mapping[str, int]) -> None:
@@ -563,14 +563,14 @@ def _require_plans(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mappin
     ``stated`` are the rows by mechanism.
     """
     due = {plan.hash: (float(plan.promised), float_above(plan.cost)) for plan in plans.values()}
-    for row, (plan, *told) in enumerate(zip(file.plans, file.epsilon.tolist(), file.cost.tolist(), strict=True)):
-        if tuple(told) != due.get(plan, tuple(told)):
-            came = f"an epsilon or a cost that is not its plan's, of {file.where(row)}"
-            raise InvalidInput("released", came, "the numbers that dphmm release wrote")
+    for row, (plan, *terms) in enumerate(zip(file.plans, file.epsilon.tolist(), file.cost.tolist(), strict=True)):
+        if tuple(terms) != due.get(plan, tuple(terms)):
+            got = f"an epsilon or a cost that is not its plan's, of {file.where(row)}"
+            raise InvalidInput("released", got, "the numbers that dphmm release wrote")
     asked = [plan for plan in file.plans if plan]
     if set(asked) <= set(plans) and Counter(plans[plan].mechanism_name for plan in asked) != stated:
-        came = "a privacy statement with another mechanism.chosen than its plans'"
-        raise InvalidInput("statement", came, "the statement as dphmm release wrote it")
+        got = "a privacy statement with another mechanism.chosen than its plans'"
+        raise InvalidInput("statement", got, "the statement as dphmm release wrote it")
 
 
 def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[tuple[int, Fraction]]], int]:
@@ -578,15 +578,15 @@ def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[t
 
     Also the number of these queries.
     """
-    own = {user: set(rows.step[at[rows.asked[at]]].tolist()) for user, at in rows.by_user.items()}
-    found: dict[str, list[tuple[int, Fraction]]] = {}
+    answered = {user: set(rows.step[at[rows.asked[at]]].tolist()) for user, at in rows.by_user.items()}
+    elsewhere: dict[str, list[tuple[int, Fraction]]] = {}
     queries = set()
-    for user, name in ledger.sessions_of(list(own)):
+    for user, name in ledger.sessions_of(list(answered)):
         for entry in ledger.entries(user, name):
-            if entry.z is not None and not entry.constant and (name != query or entry.t not in own[user]):
-                found.setdefault(user, []).append((entry.t, entry.epsilon or Fraction(0)))
+            if entry.z is not None and not entry.constant and (name != query or entry.t not in answered[user]):
+                elsewhere.setdefault(user, []).append((entry.t, entry.epsilon or Fraction(0)))
                 queries |= {name} - {query}
-    return found, len(queries)
+    return elsewhere, len(queries)
 
 
 # -- what is expected of who stays ---------------------------------------------------------------------------------
@@ -658,7 +658,7 @@ def _shares(rows: Rows, file: ReleasedFile, reading: _Reading, space: StateSpace
 
     They are among what has not ended; that of END is among all.
     """
-    found, asked = [], rows.asked
+    shares, asked = [], rows.asked
     end = space.index_of(END) if END in space.names else None
     moments = rows.step if rows.time is None else rows.time
     for when in np.unique(moments[asked]).tolist():
@@ -672,8 +672,8 @@ def _shares(rows: Rows, file: ReleasedFile, reading: _Reading, space: StateSpace
             share, low, high = shares_of_outcomes(table, outcomes, end=end)
         except InvalidInput:
             continue
-        found.append(Share(int(when), len(at), share, low, high))
-    return found
+        shares.append(Share(int(when), len(at), share, low, high))
+    return shares
 
 
 def outcome_table(plan: Plan, dimension: int) -> FloatArray:

@@ -93,10 +93,10 @@ class Rows:
     @cached_property
     def by_user(self) -> dict[str, IntArray]:
         """Each user's row numbers by step, users in order of their names."""
-        found: dict[str, list[int]] = {}
+        rows: dict[str, list[int]] = {}
         for row in np.argsort(self.step, kind="stable").tolist():
-            found.setdefault(self.user[row], []).append(row)
-        return {user: np.array(found[user], dtype=np.int64) for user in sorted(found)}
+            rows.setdefault(self.user[row], []).append(row)
+        return {user: np.array(rows[user], dtype=np.int64) for user in sorted(rows)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,8 +282,8 @@ class ReleaseReport:
 
     def __post_init__(self) -> None:
         if self.truth is not None and self.truth.places.shape != (len(self.rows), self.space.dimension):
-            came = f"an array of shape {self.truth.places.shape}"
-            raise InvalidInput("truth", came, f"shape {(len(self.rows), self.space.dimension)}")
+            got = f"an array of shape {self.truth.places.shape}"
+            raise InvalidInput("truth", got, f"shape {(len(self.rows), self.space.dimension)}")
 
     @property
     def space(self) -> StateSpace:
@@ -356,20 +356,20 @@ class ReleaseReport:
 
         If neither a clock nor a promise says where blocks begin: the number in a run of consecutive steps.
         """
-        expected, rows, found = self.prospects.expected, self.rows, list[int]()
+        expected, rows, blocks = self.prospects.expected, self.rows, list[int]()
         if expected is None or not self.names_blocks:
             return 0
         for user, at in rows.by_user.items():
-            own = np.unique(rows.step[at])
+            steps = np.unique(rows.step[at])
             if self.promise is not None and self.promise.steps is not None:
-                found.append(int(np.isin(np.arange(1, expected.steps + 1), own).all()))
+                blocks.append(int(np.isin(np.arange(1, expected.steps + 1), steps).all()))
             elif self._in_runs:
-                runs = np.split(own, np.flatnonzero(np.diff(own) != 1) + 1)
-                found.append(max(map(len, runs)) // expected.steps)
+                runs = np.split(steps, np.flatnonzero(np.diff(steps) != 1) + 1)
+                blocks.append(max(map(len, runs)) // expected.steps)
             else:
-                counts = np.unique(self.block(user, own), return_counts=True)[1]
-                found.append(int(np.count_nonzero(counts >= expected.steps)))
-        return max(found, default=0)
+                counts = np.unique(self.block(user, steps), return_counts=True)[1]
+                blocks.append(int(np.count_nonzero(counts >= expected.steps)))
+        return max(blocks, default=0)
 
     @property
     def _in_runs(self) -> bool:
@@ -393,12 +393,12 @@ class ReleaseReport:
             return np.ones(1, dtype=np.int64)
         if not self._known_blocks:
             return np.unique(self.rows.step)
-        found = set[int]()
+        starts = set[int]()
         for user, at in self.rows.by_user.items():
             steps = self.rows.step[at]
             first = int(self.block(user, steps[:1])[0])
-            found.update((steps - (steps - first) % length).tolist())
-        return np.array(sorted(step for step in found if step >= 1), dtype=np.int64)
+            starts.update((steps - (steps - first) % length).tolist())
+        return np.array(sorted(step for step in starts if step >= 1), dtype=np.int64)
 
     @cached_property
     def begins_alike(self) -> bool:
@@ -468,20 +468,20 @@ class ReleaseReport:
     def _errors_of_people(self) -> FloatArray:
         """The reader's error (2, n) for each person, summed over rows: with the file, and without it."""
         counted = ~np.isnan(self.spreads) & ~np.isnan(self.alone)
-        sums = [(self.spreads[own].sum(), self.alone[own].sum()) for at in self.rows.by_user.values()
-                if len(own := at[counted[at]])]  # fmt: skip
+        sums = [(self.spreads[known].sum(), self.alone[known].sum()) for at in self.rows.by_user.values()
+                if len(known := at[counted[at]])]  # fmt: skip
         return np.array(sums).T if sums else np.zeros((2, 0))
 
     @property
     def _ratio(self) -> tuple[float, float] | None:
         """A 95 % interval over people of what a reader misses them by, as a share of that without the file."""
-        found, without = self._errors_of_people
-        n = len(found)
+        errors, without = self._errors_of_people
+        n = len(errors)
         if n < 2 or not without.sum() > 0:
             return None
-        ratio = float(found.sum() / without.sum())
+        ratio = float(errors.sum() / without.sum())
         # The ratio of two sums over people, linear about its value.
-        error = math.sqrt(n / (n - 1) * float(((found - ratio * without) ** 2).sum())) / float(without.sum())
+        error = math.sqrt(n / (n - 1) * float(((errors - ratio * without) ** 2).sum())) / float(without.sum())
         most = float(stdtrit(n - 1, 0.975)) * error
         return ratio - most, ratio + most
 
@@ -526,7 +526,7 @@ class ReleaseReport:
     @cached_property
     def people_answered(self) -> int:
         """The number of people with an answer."""
-        return sum(bool(self.rows.asked[own].any()) for own in self.rows.by_user.values())
+        return sum(bool(self.rows.asked[at].any()) for at in self.rows.by_user.values())
 
     @cached_property
     def in_ledger(self) -> InLedger | None:
@@ -549,10 +549,10 @@ class ReleaseReport:
         if truth is None or truth.mean is None:
             return []
         whose = f"simulated {self.called['people']}" if truth.simulated else "true rows: for the owner alone"
-        told = f"{off(truth.mean, unit)} off on average ({off(truth.without, unit)} without the file), of {whose}"
+        sentence = f"{off(truth.mean, unit)} off on average ({off(truth.without, unit)} without the file), of {whose}"
         if truth.kernel is not None:
-            told += f"; {off(truth.kernel, unit)} without a model, of answers weighed by their time of day"
-        return [told, *([] if self.leaving is None else [self.leaving.words])]
+            sentence += f"; {off(truth.kernel, unit)} without a model, of answers weighed by their time of day"
+        return [sentence, *([] if self.leaving is None else [self.leaving.words])]
 
     @cached_property
     def leaving(self) -> Leaving | None:
@@ -594,16 +594,16 @@ class ReleaseReport:
         n = space.n_states
         if n > _MOST_COMPARED or len(self.plans) > _MOST_PLANS:
             return []
-        one, other = (part.astype(np.int64) for part in np.triu_indices(n, 1))
-        gaps = np.abs(space.own_answers[one] - space.own_answers[other])
+        first, second = (part.astype(np.int64) for part in np.triu_indices(n, 1))
+        gaps = np.abs(space.own_answers[first] - space.own_answers[second])
         apart = np.hypot(*np.maximum(0.0, np.rint(gaps / space.cell) - 1).T) * space.cell
-        losses = np.max([losses_between(plan, one, other, n) for plan in self.plans], axis=0)
-        found = []
+        losses = np.max([losses_between(plan, first, second, n) for plan in self.plans], axis=0)
+        bounds = []
         for far in (rounded_down(_FURTHER * metres), 2 * rounded_down(_FURTHER * metres)):
             most = float(losses[apart <= far].max(initial=0.0))
             if far > metres and math.isfinite(most) and (apart > far).any():
-                found.append((far, Fraction(most)))
-        return found
+                bounds.append((far, Fraction(most)))
+        return bounds
 
     def __repr__(self) -> str:
         return f"ReleaseReport({self.name}: {len(self.rows)} rows of {len(self.rows.by_user)} people)"
@@ -615,8 +615,8 @@ class ReleaseReport:
             for name in ("verdict", *ANSWERS)
             for sentence in self.story.words(name)
         )
-        told = f"{OWNER_ONLY * self.owner_only}{self.title}: {self.name}"
-        return f"<table><caption>{escape(told)}</caption><tbody>{rows}</tbody></table>"
+        caption = f"{OWNER_ONLY * self.owner_only}{self.title}: {self.name}"
+        return f"<table><caption>{escape(caption)}</caption><tbody>{rows}</tbody></table>"
 
     @property
     def zone_name(self) -> str:
@@ -646,22 +646,22 @@ class ReleaseReport:
     def block(self, user: str, steps: IntArray) -> IntArray:
         """The beginning of the block of each step (n,) of a person: of the promise, else of the day, or of all."""
         promise, rows, each = self.promise, self.rows, self.made.model.step
-        own = rows.by_user[user]
+        at = rows.by_user[user]
         if promise is None or promise.per is None:
             if promise is not None or rows.time is None:
                 return np.zeros(len(steps), dtype=np.int64)
             if each is None:
-                known = rows.time[own][np.searchsorted(rows.step[own], steps).clip(max=len(own) - 1)]
+                known = rows.time[at][np.searchsorted(rows.step[at], steps).clip(max=len(at) - 1)]
                 return np.asarray(known // _DAY)
-            time = rows.time[own[0]] + (steps - rows.step[own[0]]) * each
+            time = rows.time[at[0]] + (steps - rows.step[at[0]]) * each
             return np.asarray(steps - time % _DAY // each)
         if isinstance(promise.per, str) and rows.time is None:
             length = promise.length(each)
-            passed = passed_without_times(rows.step[own][rows.asked[own]], length)
+            passed = passed_without_times(rows.step[at][rows.asked[at]], length)
             promise = SequencePromise(promise.total, per=length, passed=passed)
         elif isinstance(promise.per, str):
             assert rows.time is not None and each is not None
-            promise = promise.in_steps(each, int(rows.time[own[0]] // each - rows.step[own[0]]) + 1)
+            promise = promise.in_steps(each, int(rows.time[at[0]] // each - rows.step[at[0]]) + 1)
         return promise.bounds(steps)[0]
 
     def spending(self, user: str, *, alone: bool = False) -> list[tuple[int, int, int, Fraction]]:
@@ -669,18 +669,18 @@ class ReleaseReport:
 
         The ledger's where there is one, unless the file is looked at ``alone``.
         """
-        rows, own, exact = self.rows, self.rows.by_user[user], self.statement.exact_epsilons
-        told: dict[int, tuple[int, Fraction]] = {}
+        rows, at, exact = self.rows, self.rows.by_user[user], self.statement.exact_epsilons
+        by_step: dict[int, tuple[int, Fraction]] = {}
         for step, asked, epsilon in zip(
-            rows.step[own].tolist(), rows.asked[own].tolist(), rows.epsilon[own].tolist(), strict=True
+            rows.step[at].tolist(), rows.asked[at].tolist(), rows.epsilon[at].tolist(), strict=True
         ):
-            told[step] = (int(asked), exact.get(epsilon) or Fraction(epsilon))
+            by_step[step] = (int(asked), exact.get(epsilon) or Fraction(epsilon))
         for step, epsilon in () if alone else (self.elsewhere or {}).get(user, ()):
-            count, total = told.get(step, (0, Fraction(0)))
-            told[step] = (count + 1, total + epsilon)
-        steps = sorted(told)
+            count, total = by_step.get(step, (0, Fraction(0)))
+            by_step[step] = (count + 1, total + epsilon)
+        steps = sorted(by_step)
         blocks = self.block(user, np.array(steps, dtype=np.int64)).tolist()
-        return [(block, step, *told[step]) for block, step in zip(blocks, steps, strict=True)]
+        return [(block, step, *by_step[step]) for block, step in zip(blocks, steps, strict=True)]
 
     @cached_property
     def spent(self) -> list[tuple[str, list[tuple[int, int, Fraction]]]]:
@@ -693,13 +693,13 @@ class ReleaseReport:
         return self._in_blocks(alone=True) if self.elsewhere else self.spent
 
     def _in_blocks(self, *, alone: bool) -> list[tuple[str, list[tuple[int, int, Fraction]]]]:
-        found = []
+        people = []
         for user in self.rows.by_user:
             block, _, answers, epsilon = np.array(self.spending(user, alone=alone), dtype=object).T
             starts = np.flatnonzero(np.append(True, block[1:] != block[:-1]))
             sums = (block[starts], np.add.reduceat(answers, starts), np.add.reduceat(epsilon, starts))
-            found.append((user, list(zip(*sums, strict=True))))
-        return found
+            people.append((user, list(zip(*sums, strict=True))))
+        return people
 
     @cached_property
     def sums(self) -> dict[str, list[tuple[int, Fraction]]]:
@@ -707,13 +707,13 @@ class ReleaseReport:
         window = None if self.promise is None else self.promise.window
         if window is None:
             return {user: [(answers, total) for _, answers, total in blocks] for user, blocks in self.spent}
-        found = {}
+        people = {}
         for user in self.rows.by_user:
             _, step, *counts = np.array(self.spending(user), dtype=object).T
             before = np.searchsorted(step.astype(np.int64), step.astype(np.int64) - window, side="right")
-            sums = [np.append(0, np.cumsum(one)) for one in counts]
-            found[user] = list(zip(*(one[1:] - one[before] for one in sums), strict=True))
-        return found
+            sums = [np.append(0, np.cumsum(count)) for count in counts]
+            people[user] = list(zip(*(cumulative[1:] - cumulative[before] for cumulative in sums), strict=True))
+        return people
 
     @cached_property
     def largest_of(self) -> dict[str, Fraction]:
@@ -729,7 +729,7 @@ class ReleaseReport:
     def most_of_one(self) -> int:
         """The most answers of anybody in the file."""
         asked = self.rows.asked
-        return max((int(asked[own].sum()) for own in self.rows.by_user.values()), default=0)
+        return max((int(asked[at].sum()) for at in self.rows.by_user.values()), default=0)
 
 
 def passed_without_times(asked: IntArray, length: int) -> int:

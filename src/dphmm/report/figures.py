@@ -107,7 +107,7 @@ def day(report: ReleaseReport) -> Figure | None:
         return None
     heading = f"{shown.person.name}{shown.shown_day}: {plural(len(shown.asked), 'answer')}"
     names = [f"{when} {far}" for _, when, far in drawn]
-    drawing = beside([one for one, _, _ in drawn], names, 4, heading)
+    drawing = beside([picture for picture, _, _ in drawn], names, 4, heading)
     rows = [[when, far] for _, when, far in drawn]
     caption = _map_caption(report, shown.person)
     return Figure("day", heading, [drawing], caption, ["when", "how far off"], rows, owner_only=report.owner_only)
@@ -150,7 +150,7 @@ def indistinguishable(
         are = f"No {name} is joined to {space.names[state]}"
     heading = are + (f"; places up to {length(metres)} apart are covered" if metres else "")
     drawing = maps.covered_set(cells, space, policy, state, f"Map: {heading}.", report, metres)
-    rows = [[space.names[one]] for one in near.tolist()]
+    rows = [[space.names[cell]] for cell in near.tolist()]
     return Figure("set", heading, [drawing], "", [f"joined to {space.names[state]}"], rows)
 
 
@@ -176,13 +176,13 @@ def covered(report: ReleaseReport) -> Figure | None:
 
 def error(report: ReleaseReport) -> Figure | None:
     """The reader's error over the day: expected from public data, and measured if the report has the truth."""
-    found, expected = report.found, report.prospects.expected
-    if len(report.rows) == 1 or not report.rows.asked.any() or expected is None or found is None:
+    reader, expected = report.found, report.prospects.expected
+    if len(report.rows) == 1 or not report.rows.asked.any() or expected is None or reader is None:
         return None
     over = OverSteps(report)
     (believed, without), (measured, band), (steps, ticks) = over.believed, over.measured, over.drawn
-    now, base = off(found.error, found.unit), off(found.without, found.unit)
-    labels = found.unit == LABELS_WRONG
+    now, base = off(reader.error, reader.unit), off(reader.without, reader.unit)
+    labels = reader.unit == LABELS_WRONG
     somebody, people = report.called["somebody"], report.called["people"]
     where = f"Which label {somebody} has" if labels else f"Where {somebody} is"
     heading = f"{where}: expected {now} off"
@@ -196,7 +196,7 @@ def error(report: ReleaseReport) -> Figure | None:
     reference = charts.Line(np.stack([x, without[steps]], axis=1), f"without the file {base}", "faint")
     asked = [step + 0.5 for step in over.asked if steps[0] <= step <= steps[-1]]
     drawings = [
-        charts.line_chart(lines, reference, width, found.unit, ticks, finding, asked=asked) for width in charts.WIDTHS
+        charts.line_chart(lines, reference, width, reader.unit, ticks, finding, asked=asked) for width in charts.WIDTHS
     ]
     caption = f"Expected: by a reader who believes the model, of {report.rows_told}. "
     if measured is not None and report.truth is not None:
@@ -212,7 +212,7 @@ def error(report: ReleaseReport) -> Figure | None:
         for step, values in enumerate(zip(*(column.tolist() for column in columns), strict=True))
         if not np.isnan(values).all()
     ]
-    unit = ", share wrong" if labels else f", {found.unit}" * bool(found.unit)
+    unit = ", share wrong" if labels else f", {reader.unit}" * bool(reader.unit)
     names = ["time" if over.by_day else "step", f"expected{unit}", f"measured{unit}"][: 1 + len(columns)]
     owner = report.owner_only and measured is not None
     return Figure("error", heading, drawings, caption, names, rows, owner_only=owner)
@@ -220,13 +220,13 @@ def error(report: ReleaseReport) -> Figure | None:
 
 def nights(report: ReleaseReport) -> Figure | None:
     """The findings about people who stay at one place, by number of days or other blocks."""
-    prospects, found, promise = report.prospects, report.found, report.promise
+    prospects, reader, promise = report.prospects, report.found, report.promise
     stays = prospects.stays
-    if stays is None or found is None or len(stays.told) < 2 or found.unit == LABELS_WRONG or found.own_stay is None:
+    if stays is None or reader is None or len(stays.told) < 2 or reader.unit == LABELS_WRONG or reader.own_stay is None:
         return None
     per = "" if promise is None else words.over_words(promise)
-    own = "this file" if promise is None else f"{in_short(promise.exact)} {per} (this file)"
-    lines = [(own, "main", stays)]
+    this_file = "this file" if promise is None else f"{in_short(promise.exact)} {per} (this file)"
+    lines = [(this_file, "main", stays)]
     for less in prospects.ladder:
         if promise is not None and less.schedule.promise.exact == _SMALLER * promise.exact and less.stays.found:
             lines.append((f"{in_short(less.schedule.promise.exact)} {per}", "other", less.stays))
@@ -236,7 +236,7 @@ def nights(report: ReleaseReport) -> Figure | None:
     caption = (
         f"Invented {people} {who} stay where they are for whole {stays.what}s, drawn from the model; a reader "
         "counts every answer of that time. Computed from public data alone. "
-        f"Without the file: {off(stays.without, found.unit)} off."
+        f"Without the file: {off(stays.without, reader.unit)} off."
     )
     if prospects.unlimited is not None and prospects.unlimited.found:
         longest = prospects.unlimited.found[-1].after
@@ -245,14 +245,14 @@ def nights(report: ReleaseReport) -> Figure | None:
         caption += f" Shaded: less than one cell, {report.space.unmerged.cell:,.0f} m."
     if promise is not None and promise.per is not None:
         caption += f" A budget for each {stays.what} does not hide a place for ever."
-    return _nights(lines, found.unit, _ends(found), caption, report.space)
+    return _nights(lines, reader.unit, _ends(reader), caption, report.space)
 
 
 def _ends(found: Found) -> str:
     """ "400 m in 1 day, 140 m in 7 days": after the file's own blocks, and after the longest time that a table has."""
     last = next((stay for stay in reversed(found.stays) if stay.after <= AFTER[-1] and stay.answers), None)
-    told = {stay for stay in (found.own_stay, last) if stay is not None}
-    ordered = sorted(told, key=lambda stay: stay.after)
+    stays = {stay for stay in (found.own_stay, last) if stay is not None}
+    ordered = sorted(stays, key=lambda stay: stay.after)
     return ", ".join(f"{off(stay.error, found.unit)} in {after_words(found.block, stay.after)}" for stay in ordered)
 
 
@@ -267,8 +267,8 @@ def nights_of_plan(plan: SchedulePlan) -> Figure | None:
         for after, error in stays.told
         if after in (first, 7)
     )
-    own = plural(plan.schedule.releases, "release")
-    return _nights([(own, "main", stays)], plan.unit, ends, "Computed from public data alone.")
+    name = plural(plan.schedule.releases, "release")
+    return _nights([(name, "main", stays)], plan.unit, ends, "Computed from public data alone.")
 
 
 def _nights(
@@ -276,14 +276,14 @@ def _nights(
 ) -> Figure:
     """The findings about people who stay: a line for each (name, style, stays)."""
     _, _, first = stays[0]
-    known = [(name, style, one.told) for name, style, one in stays if one.told]
+    known = [(name, style, curve.told) for name, style, curve in stays if curve.told]
     inside = space.unmerged.cell if space is not None and isinstance(space.unmerged, Grid) else 0.0
     who, base = stay_words(unit), off(first.without, unit)
     heading = f"{who[0].upper()}{who[1:]}: {ends}"
     finding = f"{heading}; {base} without the file."
     drawings = _log_charts(known, unit, finding, first.without, first.what, inside=inside)
     numbers = [dict(points) for _, _, points in known]
-    rows = [[str(n), *(_number(one.get(n, np.nan)) for one in numbers)] for n in sorted(set().union(*numbers))]
+    rows = [[str(n), *(_number(column.get(n, np.nan)) for column in numbers)] for n in sorted(set().union(*numbers))]
     columns = [f"{first.what}s", *(name + f", {unit}" * bool(unit) for name, _, _ in known)]
     return Figure("stays", heading, drawings, caption, columns, rows)
 
@@ -357,27 +357,27 @@ def strip(report: ReleaseReport) -> Figure | None:
         return None
     shown, chosen = Shown(report), people[:: -(-len(people) // _STRIPS)]
     strips, places = [], shown.places(chosen)
-    for person, own in zip(chosen, places, strict=True):
+    for person, bins in zip(chosen, places, strict=True):
         assert person.state is not None and person.probability is not None
         asked = np.flatnonzero(report.rows.asked[person.rows])
         answers = report.rows.z[person.rows[asked], 0].astype(np.int64)
         named = list(zip(asked.tolist(), answers.tolist(), strict=True))
-        strips.append(charts.Strip(person.name, person.state.tolist(), person.probability.tolist(), named, own))
+        strips.append(charts.Strip(person.name, person.state.tolist(), person.probability.tolist(), named, bins))
     names = list(report.space.names)
     of = plural(len(chosen), report.called["noun"], report.called["people"])
     finding = f"What a reader believes of {of}, step by step."
-    ticks = shown.ticks(chosen, 1 + max(own[-1] for own in places))
+    ticks = shown.ticks(chosen, 1 + max(place[-1] for place in places))
     pitch = min(_STRIP_HIGH, max(_STRIP, (ROOM - AROUND) / len(strips)))
     colours = colours_of(report)
     drawings = [charts.strips(strips, names, width, pitch, ticks, finding, colours) for width in charts.FIRST_WIDTHS]
     rows = [
-        [one.name, shown.moment(row), names[label], f"{chance:.3f}"]
-        for one, person in zip(strips, chosen, strict=True)
-        for row, label, chance in zip(person.rows.tolist(), one.label, one.probability, strict=True)
+        [drawn.name, shown.moment(row), names[label], f"{chance:.3f}"]
+        for drawn, person in zip(strips, chosen, strict=True)
+        for row, label, chance in zip(person.rows.tolist(), drawn.label, drawn.probability, strict=True)
     ]
     caption = "Name: the likeliest label. Fainter: less sure. Squares on top: the published answers."
     caption += _some_of(chosen, people, report.called["people"])
-    sure = float(np.mean(np.concatenate([one.probability for one in strips])))
+    sure = float(np.mean(np.concatenate([drawn.probability for drawn in strips])))
     of = "" if len(strips) == len(report.rows.by_user) else f" of these {len(strips)}"
     heading = f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average{of}"
     columns = [report.called["noun"], "when", "likeliest", "probability"]
@@ -397,10 +397,10 @@ def colours_of(report: ReleaseReport) -> list[int]:
     n = report.space.n_states
     if n <= len(LABELS):
         return list(range(n))
-    found = [len(LABELS) - 1] * n
+    colours = [len(LABELS) - 1] * n
     for colour, label in enumerate(_often(report)[: len(LABELS) - 1]):
-        found[label] = colour
-    return found
+        colours[label] = colour
+    return colours
 
 
 def people(report: ReleaseReport) -> list[Figure]:
@@ -449,7 +449,7 @@ def share_charts(report: ReleaseReport) -> list[tuple[str, Drawing]]:
     drawn = []
     # In their order; of many those that were published most often.
     for label in sorted(_often(report)[:SHARES]):
-        parts = np.array([[one.share[label], one.low[label], one.high[label]] for one in shares])
+        parts = np.array([[share.share[label], share.low[label], share.high[label]] for share in shares])
         last = f"{100 * float(np.clip(parts[-1, 0], 0, 1)):.0f} %"
         finding = f"Share of {people} with {names[label]}, corrected for the noise: {last} at the last answer."
         drawing = charts.share_chart(times, parts, colours[label], pair, finding)
@@ -480,7 +480,7 @@ def shares(report: ReleaseReport) -> Figure | None:
     most = max(share.people for share in report.shares)
     people = plural(most, report.called["noun"], report.called["people"])
     heading = f"Share of {people} with each label, corrected for the noise"
-    drawing = beside([one for _, one in drawn], [name for name, _ in drawn], 3, heading)
+    drawing = beside([picture for _, picture in drawn], [name for name, _ in drawn], 3, heading)
     columns = ["when", "label", "share", "90 % interval"]
     return Figure("shares", heading, [drawing], "Bars: 90 % intervals.", columns, share_rows(report))
 
@@ -491,9 +491,9 @@ def shares_of_population(found: Density, *, public: bool) -> Figure:
     heading = f"Where {count:,} {whose} are{'' if found.period == 'all' else f': {found.period}'}"
     drawings = [charts.interval_chart(found.regions, width, heading) for width in charts.WIDTHS]
     rows = [
-        [one.region, *("" if value is None else f"{100 * value:.1f} %" for value in numbers), one.why or ""]
-        for one in found.regions
-        for numbers in [(one.linear, one.low, one.high, one.estimate)]
+        [share.region, *("" if value is None else f"{100 * value:.1f} %" for value in numbers), share.why or ""]
+        for share in found.regions
+        for numbers in [(share.linear, share.low, share.high, share.estimate)]
     ]
     caption = "Bar: 90 % interval, with a line at the linear estimate. Ring: the likeliest share."
     columns = ["region", "linear estimate", "from", "to", "likeliest", "why not"]

@@ -65,8 +65,8 @@ def page(report: ReleaseReport) -> str:
     content = Content(report)
     style = css() + figure_style() + folder.joinpath("page.css").read_text(encoding="utf-8")
     script = folder.joinpath("page.js").read_text(encoding="utf-8")
-    given = {"c": content, "report": report, "style": style, "script": script, "policy": _policy(style, script)}
-    return templates().get_template("page.html").render(**given) + "\n"
+    context = {"c": content, "report": report, "style": style, "script": script, "policy": _policy(style, script)}
+    return templates().get_template("page.html").render(**context) + "\n"
 
 
 @cache
@@ -112,11 +112,11 @@ def prose(text: str) -> Markup:
 
 def figure(text: str) -> Markup:
     """A sentence whose first figure stands out."""
-    told = begin(text)
-    first = _FIGURE.search(told)
+    sentence = begin(text)
+    first = _FIGURE.search(sentence)
     if first is None:
-        return prose(told)
-    parts = (prose(part) for part in (told[: first.start()], first[0], told[first.end() :]))
+        return prose(sentence)
+    parts = (prose(part) for part in (sentence[: first.start()], first[0], sentence[first.end() :]))
     return Markup("{} <strong>{}</strong> {}").format(*parts)
 
 
@@ -140,8 +140,8 @@ def refuse_public_page(path: Path, field: str = "path") -> None:
         return
     there = path.read_text(encoding="utf-8", errors="replace")
     if '<span class="kind">' in there and '<body class="owner-only">' not in there:
-        came = f"{path}, a page without the truth"
-        raise InvalidInput(field, came, f"another name for the owner's page, as {path.stem}.owner{path.suffix}")
+        got = f"{path}, a page without the truth"
+        raise InvalidInput(field, got, f"another name for the owner's page, as {path.stem}.owner{path.suffix}")
 
 
 def _policy(style: str, code: str) -> str:
@@ -177,12 +177,12 @@ class Content(Shown):
     @property
     def bounds(self) -> list[tuple[str, Bound]]:
         """The guarantees after one answer, after those of a block, and for the file, by name."""
-        told = self.report.story.guaranteed
-        every = "all files and queries" if told.file is not None and told.file.of else "the whole file"
-        named = [("one answer", told.one_answer), (every, told.file)]
-        if told.block is not None:
-            many = "all" if told.block.answers is None else f"the {counted(told.block.answers)}"
-            named.insert(1, (f"{many} of {told.block.of}", told.block))
+        guaranteed = self.report.story.guaranteed
+        every = "all files and queries" if guaranteed.file is not None and guaranteed.file.of else "the whole file"
+        named = [("one answer", guaranteed.one_answer), (every, guaranteed.file)]
+        if guaranteed.block is not None:
+            many = "all" if guaranteed.block.answers is None else f"the {counted(guaranteed.block.answers)}"
+            named.insert(1, (f"{many} of {guaranteed.block.of}", guaranteed.block))
         return [(name, bound) for name, bound in named if bound is not None]
 
     @property
@@ -238,7 +238,7 @@ class Content(Shown):
         report, rows = self.report, person.rows
         asked = np.flatnonzero(report.rows.asked[rows])
         moments = report.rows.step[rows] if report.rows.time is None else report.rows.time[rows]
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "name": person.name,
             "days": [[name, int(at[0]), len(at)] for name, at in self.days(person)],
             "t": [int(moments[0]), *([gap, len(list(run))] for gap, run in groupby(np.diff(moments).tolist()))],
@@ -246,18 +246,18 @@ class Content(Shown):
             "z": np.round(view(report.rows.z[rows[asked]][:, :2]), 1).ravel().tolist(),
         }
         if person.levels is not None and person.guess is not None and person.spread is not None:
-            told["levels"] = [written(row) for row in person.levels]
-            told["guess"] = np.round(view(person.guess[:, :2]), 1).ravel().tolist()
-            told["spread"] = [float(f"{value:.3g}") for value in person.spread.tolist()]
+            document["levels"] = [written(row) for row in person.levels]
+            document["guess"] = np.round(view(person.guess[:, :2]), 1).ravel().tolist()
+            document["spread"] = [float(f"{value:.3g}") for value in person.spread.tolist()]
             widest = (float(np.nanmax(person.spread[at], initial=0.0)) for _, at in self.days(person))
-            told["widest"] = [off(value, report.space.unit) for value in widest]
+            document["widest"] = [off(value, report.space.unit) for value in widest]
             if report.truth is None:
-                told["expects"] = self._offs(person.spread)
+                document["expects"] = self._offs(person.spread)
         if report.truth is not None:
             places = np.round(view(report.truth.places[rows]), 1)
-            told["truth"] = [None if np.isnan(value) else value for value in places.ravel().tolist()]
-            told["off"] = self._offs(report.truth.errors[rows])
-        return told
+            document["truth"] = [None if np.isnan(value) else value for value in places.ravel().tolist()]
+            document["off"] = self._offs(report.truth.errors[rows])
+        return document
 
     def _offs(self, errors: FloatArray) -> list[str | None]:
         """Errors (n,) in words, None where there is none."""
@@ -309,7 +309,7 @@ class Content(Shown):
         """The sentence on the spending, its people and the limit of the sum; empty if nothing confirms it."""
         report = self.report
         if not report.confirmed and report.elsewhere is None:
-            # The rows say what they cost, and nothing confirms them.
+            # The costs are those in the rows, and nothing confirms them.
             return ""
         promise = report.promise
         alike = len({tuple((count, total) for _, count, total in blocks) for _, blocks in report.spent}) == 1
@@ -344,25 +344,25 @@ class Content(Shown):
     def groups(self) -> list[tuple[str, str, str, str, str]]:
         """People who spent alike, and what they have left."""
         promise = self.report.promise
-        kept = "as the statement says" if self.report.elsewhere is None else "enforced by the ledger"
+        source = "as the statement says" if self.report.elsewhere is None else "enforced by the ledger"
         if not self.report.confirmed:
             cap = "not told"
         else:
-            cap = "none" if promise is None else f"{in_short(promise.exact)} {self._per}, {kept}"
+            cap = "none" if promise is None else f"{in_short(promise.exact)} {self._per}, {source}"
         return [(*group, cap) for group in words.spending_groups(self.report)]
 
     @cached_property
     def ladder(self) -> WorthTable | None:
         """The worth of other totals; of its own the file's schedule, which need not be the one chosen now."""
         report, plans = self.report, list(self.report.prospects.ladder)
-        own, expected = report.promise, report.prospects.expected
-        if own is None or not plans:
+        promise, expected = report.promise, report.prospects.expected
+        if promise is None or not plans:
             return None
         for number, plan in enumerate(plans):
-            if plan.schedule.promise.exact == own.exact and report.schedule is not None and expected is not None:
+            if plan.schedule.promise.exact == promise.exact and report.schedule is not None and expected is not None:
                 row, stays = replace(plan.chosen, smoothed=expected.found.error), report.prospects.stays or plan.stays
                 plans[number] = replace(plan, schedule=report.schedule, ladder=(row,), stays=stays)
-        return WorthTable.of(plans, own.exact)
+        return WorthTable.of(plans, promise.exact)
 
     @property
     def ladder_of(self) -> str:
@@ -370,16 +370,16 @@ class Content(Shown):
         report, expected = self.report, self.report.prospects.expected
         if expected is None:
             return ""
-        schedule, found = report.schedule, report.found
+        schedule, reader = report.schedule, report.found
         hours = "; other budgets ask at any hour" * (
             schedule is not None and schedule.kind == "planned" and OverSteps(self.report).by_day
         )
-        own = "" if found is None else f" The rows of this file: {off(found.error, found.unit)}"
+        of_rows = "" if reader is None else f" The rows of this file: {off(reader.error, reader.unit)}"
         unsure = by_chance(max((plan.chance for plan in report.prospects.ladder), default=0.0))
-        told = f"{unsure[:1].upper()}{unsure[1:]}. " * bool(unsure)
+        caveat = f"{unsure[:1].upper()}{unsure[1:]}. " * bool(unsure)
         since = "" if report.prospects.stays is None else "; who stays, of other budgets: from the first row on"
         over = report.prospects.ladder[0].over if report.prospects.ladder else "simulated people"
-        return f"Over {over}{hours}{since}. {told}{own}{'.' * bool(own)}".replace("  ", " ").strip()
+        return f"Over {over}{hours}{since}. {caveat}{of_rows}{'.' * bool(of_rows)}".replace("  ", " ").strip()
 
     @property
     def shares_drawn(self) -> str:
@@ -405,8 +405,8 @@ class Content(Shown):
         names = self.report.space.names
         if self.strip_figure is None:
             return []
-        own = sorted(zip(figures.colours_of(self.report), names, strict=True))
-        return own if len(names) <= len(LABELS) else [*own[: len(LABELS) - 1], (len(LABELS) - 1, "other")]
+        key = sorted(zip(figures.colours_of(self.report), names, strict=True))
+        return key if len(names) <= len(LABELS) else [*key[: len(LABELS) - 1], (len(LABELS) - 1, "other")]
 
     @cached_property
     def beside_answers(self) -> list[Figure]:
