@@ -81,7 +81,7 @@ def protection_facts(
     within = Constraint.surrogated(position.prior.support, plan_set, space)  # which states are planned, no more
     document: dict[str, Any] = {"policy": _policy(policy, space), "first_step": _step(policy, space, within)}
     first = document["first_step"]
-    rank, dimension = first.get("hull_rank", 0), first["dimension"]
+    rank, dimension = first.get("hull_rank", 0), first.get("dimension", 0)
     warnings = [f"flat: the hull has rank {rank} of {dimension}"] if 0 < rank < dimension else []
     plan: Plan | None = None
     try:
