@@ -190,11 +190,11 @@ class ReleaseFile:
         for table, shown in _SHOWN.items():
             other = next((member for member in tables.get(table, {}) if member not in shown), None)
             if other is not None:
-                came = "an option that the studio does not show"
-                raise InvalidInput(f"[{table}] {other}", came, "dphmm run, which has it; or a file without it")
+                got = "an option that the studio does not show"
+                raise InvalidInput(f"[{table}] {other}", got, "dphmm run, which has it; or a file without it")
         members = {table: tables[table] for table in _KEPT if table in tables and table != "data"}
         model = tables.get("model", {})
-        members["model"] = {one: str(model[one]) for one in ("stay", "jump") if one in model}
+        members["model"] = {member: str(model[member]) for member in ("stay", "jump") if member in model}
         try:
             draft = cls(_draft(tables, name, beside), members, folder, None if ledger is None else str(ledger))
         except DphmmError:
@@ -210,23 +210,23 @@ class ReleaseFile:
 
     def text(self, name: str) -> str:
         """The pipeline file; files that it names are `others`."""
-        draft, kept, stem = self.draft, self.members, Path(name).stem
+        draft, members, stem = self.draft, self.members, Path(name).stem
         tables: dict[str, Mapping[str, Any]] = {"data": draft.data or {"file": "people.csv"}}
         if draft.kind == "grid":
             box = "WEST,SOUTH,EAST,NORTH" if draft.box is None else ",".join(f"{side!r}" for side in draft.box)
             moves = {"step": draft.step, "max-speed": draft.max_speed}
-            tables["model"] = {"kind": "grid", "bbox": box, "cell": draft.cell, **moves, **kept.get("model", {})}
+            tables["model"] = {"kind": "grid", "bbox": box, "cell": draft.cell, **moves, **members.get("model", {})}
             drawn = {"kind": "areas", "areas": f"{stem}-areas.geojson"} if draft.areas else {"kind": "radius"}
             tables["policy"] = {**drawn, "covers": draft.covers}
         else:
             step = {"step": draft.step} if draft.step else {}
-            tables["model"] = {"kind": "matrix", "file": f"{stem}-labels.csv", **step, **kept.get("model", {})}
+            tables["model"] = {"kind": "matrix", "file": f"{stem}-labels.csv", **step, **members.get("model", {})}
             of_pairs = {"kind": "edges", "graph": f"{stem}-alike.csv"}
             tables["policy"] = {"kind": "complete"} if draft.pairs is None else of_pairs
         of_block = {"steps": draft.steps} if draft.steps else {"per": draft.per}
-        beside = {one: getattr(draft, one) for one in ("zone", "hours", "epsilon") if getattr(draft, one)}
+        beside = {option: getattr(draft, option) for option in ("zone", "hours", "epsilon") if getattr(draft, option)}
         tables["plan"] = {"path-epsilon": draft.budget, **of_block, **beside}
-        tables |= {"release": {}, "report": {}} | {table: kept[table] for table in _KEPT if table in kept}
+        tables |= {"release": {}, "report": {}} | {table: members[table] for table in _KEPT if table in members}
         lines = [f"folder = {_toml(self.folder)}", *([] if self.ledger is None else [f"ledger = {_toml(self.ledger)}"])]
         for table, of_table in tables.items():
             lines += ["", f"[{table}]", *(f"{member} = {_toml(value)}" for member, value in of_table.items())]
@@ -234,14 +234,14 @@ class ReleaseFile:
 
     def others(self, name: str) -> dict[str, str]:
         """The files that the pipeline file names, by name: labels, the pairs of them that look alike, drawn areas."""
-        draft, stem, found = self.draft, Path(name).stem, dict[str, str]()
+        draft, stem, files = self.draft, Path(name).stem, dict[str, str]()
         if draft.missing:
-            return found
+            return files
         if draft.kind == "labels":
             rows = [list(draft.labels), *(["1"] * len(draft.labels) for _ in draft.labels)]
-            found[f"{stem}-labels.csv"] = _csv(rows)
+            files[f"{stem}-labels.csv"] = _csv(rows)
             if draft.pairs is not None:
-                found[f"{stem}-alike.csv"] = _csv([["from", "to"], *map(list, draft.pairs)])
+                files[f"{stem}-alike.csv"] = _csv([["from", "to"], *map(list, draft.pairs)])
         elif draft.areas:
             shapes = [(area, shapely.geometry.mapping(shapely.box(*area.box))) for area in draft.areas]
             features = [
@@ -249,15 +249,15 @@ class ReleaseFile:
                 for area, shape in shapes
             ]
             text = json.dumps({"type": "FeatureCollection", "features": features}, indent=1)
-            found[f"{stem}-areas.geojson"] = text + "\n"
-        return found
+            files[f"{stem}-areas.geojson"] = text + "\n"
+        return files
 
 
 def _draft(tables: Mapping[str, Mapping[str, Any]], name: str, beside: Path) -> Draft:
     """The draft of the tables of a pipeline."""
     model, policy, plan = (tables.get(table, {}) for table in ("model", "policy", "plan"))
     chosen: dict[str, Any] = {"data": dict(tables.get("data", {})), "budget": str(plan.get("path-epsilon", "12"))}
-    chosen |= {one: _answered(plan[one]) for one in ("per", "steps", "zone", "hours", "epsilon") if one in plan}
+    chosen |= {key: _answered(plan[key]) for key in ("per", "steps", "zone", "hours", "epsilon") if key in plan}
     chosen |= {"per": ""} if "steps" in plan else {}
     kind, how = model.get("kind", "grid"), policy.get("kind", "radius")
     if "fit" in tables or kind == "matrix":

@@ -149,13 +149,13 @@ class Ground:
             return np.where(np.isnan(points), np.nan, np.stack([lon, lat], axis=1))
 
         names = [(name, *degrees(np.array([[x, y]]))[0].tolist()) for name, x, y in shapes.names]
-        return cls([degrees(one) for one in shapes.water], [degrees(one) for one in shapes.roads], names, box)
+        return cls([degrees(line) for line in shapes.water], [degrees(line) for line in shapes.roads], names, box)
 
     @classmethod
     def of_city(cls, city: City) -> Ground:
         """The river, the bridges and the quarters of a simulated city."""
         grid, places = city.grid, np.array([place for _, *place in city.quarters])
-        shapes = [np.stack(grid.to_latlon(one)[::-1], axis=1) for one in (city.river, *city.bridges, places)]
+        shapes = [np.stack(grid.to_latlon(points)[::-1], axis=1) for points in (city.river, *city.bridges, places)]
         names = [(name, *at) for (name, *_), at in zip(city.quarters, shapes.pop().tolist(), strict=True)]
         return cls(shapes[:1], shapes[1:], names, (grid.west, grid.south, grid.east, grid.north))
 
@@ -164,7 +164,7 @@ class Ground:
         layers = []
         for style, lines in (("water", self.water), ("road", self.roads)):
             points = (view(grid.projection.to_metres(line[:, 1], line[:, 0])) for line in lines)
-            layers.append(Layer(style, "".join(_path(one, close=style == "water") for one in points)))
+            layers.append(Layer(style, "".join(_path(line, close=style == "water") for line in points)))
         placed = [(*view(grid.projection.to_metres(lat, lon)).tolist(), name) for name, lon, lat in self.names]
         low, high = view.north - view.side / view.scale, view.west + view.side / view.scale
         (south, north), (west, east) = grid.to_latlon(np.array([[view.west, low], [high, view.north]]))
@@ -255,7 +255,7 @@ class Seen:
         ]
         if space.has_labels:
             alike = np.isin(np.arange(space.n_states), [*near, number]).tolist()
-            shares = [Share(*one) for one in zip(space.names, belief.tolist(), alike, strict=True)]
+            shares = [Share(*row) for row in zip(space.names, belief.tolist(), alike, strict=True)]
             return State(number, name, [*lines, f"the answer says {answer.z}"], [], shares)
         return State(number, name, lines, self._layers(number, near, belief, np.asarray(answer.z)), [])
 
@@ -291,27 +291,27 @@ class Seen:
         plans: list[SchedulePlan] = []
         for plan in world.plans(totals, progress):
             plans.append(plan)
-            own = replace(plans[0], others=tuple(plans[1:]))
-            yield self._budget(own, world, len(totals)), own
+            chosen = replace(plans[0], others=tuple(plans[1:]))
+            yield self._budget(chosen, world, len(totals)), chosen
 
-    def _budget(self, own: SchedulePlan, world: World, total: int) -> Budget:
-        promise, found = own.schedule.promise, replace(own.found, noun=self.setup.noun)
-        told = verdict(own.schedule.releases, replayable=False, limited=True, found=found, covered=self.setup.covered)
-        answers = own.schedule.releases
-        limits = [f"one answer leaves {doubt_words(doubt(own.schedule.exact))}"]
+    def _budget(self, chosen: SchedulePlan, world: World, total: int) -> Budget:
+        promise, findings = chosen.schedule.promise, replace(chosen.found, noun=self.setup.noun)
+        answers = chosen.schedule.releases
+        judged = verdict(answers, replayable=False, limited=True, found=findings, covered=self.setup.covered)
+        limits = [f"one answer leaves {doubt_words(doubt(chosen.schedule.exact))}"]
         if answers > 1:
             every = f"{all_words(answers)} answers of {block_words(promise)}"
             limits.append(f"{every}: {doubt_words(doubt(promise.exact))}")
         return Budget(
-            people=own.people,
+            people=chosen.people,
             total=total,
             of=within(block_words(promise)),
-            who=stay_words(own.unit),
-            worth=WorthTable.of(own.by_total, promise.exact, [world.not_advised(plan) for plan in own.by_total]),
-            verdict=[Sentence(line, rule in WARNS) for rule, line in zip(told.rules, told.lines, strict=True)],
+            who=stay_words(chosen.unit),
+            worth=WorthTable.of(chosen.by_total, promise.exact, [world.not_advised(plan) for plan in chosen.by_total]),
+            verdict=[Sentence(line, rule in WARNS) for rule, line in zip(judged.rules, judged.lines, strict=True)],
             doubt=limits,
-            notes=[note for note in (by_chance(own.chance),) if note],
-            pictures={name: figure.heading for name, figure in pictures(own).items()},
+            notes=[note for note in (by_chance(chosen.chance),) if note],
+            pictures={name: figure.heading for name, figure in pictures(chosen).items()},
         )
 
 

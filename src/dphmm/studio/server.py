@@ -96,10 +96,10 @@ def app_of(studio: Studio, token: str, port: int) -> Gate:
             if sent.headers.get("content-type") != "application/json":
                 return _json({"error": "a request that is no JSON"}, 415)
             try:
-                given = msgspec.json.decode(await sent.body(), type=taken)
+                body = msgspec.json.decode(await sent.body(), type=taken)
             except msgspec.DecodeError as error:
                 return _json({"error": f"setting: {error}"}, 400)
-            return await run_in_threadpool(_answered, lambda: _json(work(given)))
+            return await run_in_threadpool(_answered, lambda: _json(work(body)))
 
         return Route(path, answer, methods=["POST"])
 
@@ -111,12 +111,12 @@ def app_of(studio: Studio, token: str, port: int) -> Gate:
         return Route(path, answer)
 
     def report(version: int, name: str) -> Response:
-        found = studio.report
-        return _json({"error": "no report yet"}, 404) if found is None else Response(found, media_type="text/html")
+        text = studio.report
+        return _json({"error": "no report yet"}, 404) if text is None else Response(text, media_type="text/html")
 
     def saved(version: int, name: str) -> Response:
-        text, kept = studio.companion(version, name), {"content-disposition": "attachment"}
-        return Response(text, media_type="text/plain; charset=utf-8", headers=kept)
+        text, headers = studio.companion(version, name), {"content-disposition": "attachment"}
+        return Response(text, media_type="text/plain; charset=utf-8", headers=headers)
 
     async def start(_: Request) -> Response:
         return Response(html, media_type="text/html", headers={"content-security-policy": policy})
@@ -168,10 +168,10 @@ def serve(studio: Studio, port: int, opened: Callable[[str], None]) -> None:
         listening.bind((HOST, port))
         # Whoever is told the address is answered.
         listening.listen()
-        own, key = int(listening.getsockname()[1]), token()
+        port, key = int(listening.getsockname()[1]), token()
         # Addresses hold the token: nothing of requests is logged.
-        config = uvicorn.Config(app_of(studio, key, own), log_level="critical", access_log=False, server_header=False)
-        opened(f"http://{HOST}:{own}/{key}/")
+        config = uvicorn.Config(app_of(studio, key, port), log_level="critical", access_log=False, server_header=False)
+        opened(f"http://{HOST}:{port}/{key}/")
         try:
             uvicorn.Server(config).run(sockets=[listening])
         finally:

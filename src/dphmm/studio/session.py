@@ -165,7 +165,7 @@ class Studio:
     def change(self, version: int, draft: Draft) -> Shown:
         """Take a draft in place of the last. The choice of the table stays."""
         with self._turn:
-            fixed = {one: self.file.draft.data[one] for one in ("file", "kind") if one in self.file.draft.data}
+            fixed = {key: self.file.draft.data[key] for key in ("file", "kind") if key in self.file.draft.data}
             draft = msgspec.structs.replace(draft, data={**draft.data, **fixed})
             return self._taken(version, replace(self.file, draft=draft))
 
