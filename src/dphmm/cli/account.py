@@ -91,16 +91,16 @@ def account(
     learned, event = (None, None) if model is None else _model_document(model)
     if delta is not None and ledger is None:
         raise InvalidInput("--delta", delta, "a ledger with it")
-    found = LedgerSummary() if ledger is None else _read_ledger(ledger, subject, delta)
-    if learned is not None and event is not None and found.subjects:
-        cost = found.largest()[1].value
+    spent = LedgerSummary() if ledger is None else _read_ledger(ledger, subject, delta)
+    if learned is not None and event is not None and spent.subjects:
+        cost = spent.largest()[1].value
         assert isinstance(cost, Fraction)
         learned["learning"] = Learning.of(event, cost)
     leaks: list[dict[str, Any]] = []
-    lines = [] if ledger is None else [*_subject_lines(found), *_ending(found)]
-    lines += _shared_lines(found)
+    lines = [] if ledger is None else [*_subject_lines(spent), *_ending(spent)]
+    lines += _shared_lines(spent)
     if temporal and ledger is not None and model is not None:
-        subjects = [summary.subject for summary in found.subjects]
+        subjects = [summary.subject for summary in spent.subjects]
         with Console().progress("leakage") as progress:
 
             def told(done: int, total: int) -> None:
@@ -113,12 +113,12 @@ def account(
 
             leaks = _leakage(ledger, subjects, model, policy, told)
     if as_json:
-        document: dict[str, Any] = {} if ledger is None else {"ledger": ledger, **found.document()}
+        document: dict[str, Any] = {} if ledger is None else {"ledger": ledger, **spent.document()}
         if temporal:
             document["leakage"] = {"subjects": leaks, "statements": _leakage_ending(policy is not None)}
         if learned is not None:
-            own = learned["learning"]
-            document["model"] = {**learned, "learning": None if own is None else facts(own)}
+            learning = learned["learning"]
+            document["model"] = {**learned, "learning": None if learning is None else facts(learning)}
         print_json(document)
         return
     if temporal:
@@ -156,11 +156,11 @@ def _ending(found: LedgerSummary) -> list[str]:
     if not found.subjects:
         return [said]
     epsilon, cost = found.largest()
-    own = any(OWN_POLICIES in summary.epsilon.statement for summary in found.subjects)
+    own_policies = any(OWN_POLICIES in summary.epsilon.statement for summary in found.subjects)
     return [
         f"{said}; most of any one subject: epsilon {_shown(epsilon)}, cost {_shown(cost)}",
         f"epsilon: {EPSILON_STATEMENT} ({epsilon.citation})",
-        *([f"choices: {OWN_POLICIES} (docs/proofs/choices.md)"] if own else []),
+        *([f"choices: {OWN_POLICIES} (docs/proofs/choices.md)"] if own_policies else []),
         f"cost: {COST_STATEMENT} ({cost.citation})",
     ]
 

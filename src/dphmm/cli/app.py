@@ -133,29 +133,29 @@ class App(click.Group):
             stopped_by = asked_to_stop()
             hides = isinstance(error, InvalidInput) and _hides_another(error)
             if stopped_by is None or (isinstance(error, _ANSWERED) and not hides):
-                if isinstance(error, InvalidInput) and (told := of_its_option(error, self._typed(ctx))) is not error:
-                    raise told from None
+                if isinstance(error, InvalidInput) and (named := of_its_option(error, self._typed(ctx))) is not error:
+                    raise named from None
                 raise
             raise Interrupted(_what_stays(ctx.invoked_subcommand), stopped_by) from None
 
     def _typed(self, ctx: click.Context) -> dict[str, list[str]]:
         """The options and arguments of each value on the command line."""
-        found: dict[str, list[str]] = {}
+        options: dict[str, list[str]] = {}
         command: click.Command | None = self
         words = ctx.meta.get(_TYPED, [])
         with suppress(click.ClickException):
             while isinstance(command, click.Group):
                 name, command, words = command.resolve_command(ctx, words)
             if command is None:
-                return found
+                return options
             read = command.make_context(name, words, parent=ctx, resilient_parsing=True)
             for param in command.params:
                 value = read.params.get(param.name or "")
                 said = param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
-                for one in value if isinstance(value, (list, tuple)) else (value,):
-                    if isinstance(one, str):
-                        found.setdefault(one, []).append(said)
-        return found
+                for word in value if isinstance(value, (list, tuple)) else (value,):
+                    if isinstance(word, str):
+                        options.setdefault(word, []).append(said)
+        return options
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run the command line and exit; a command returns its exit code, or None for 0."""

@@ -115,10 +115,10 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_js
                 if dry and name == "fit":
                     _write_stand_in(fit.make_context("fit", list(words[1:])).params, scratch.folder / MODEL)
                 if dry:
-                    told = [line.partition(" ") for line in said.getvalue().splitlines()]
+                    labelled = [line.partition(" ") for line in said.getvalue().splitlines()]
                     noise += [
                         f"{name}: {part.strip()}"
-                        for label, _, part in told
+                        for label, _, part in labelled
                         if label == "noise" and "expected error" in part
                     ]
     options = options_of(release, ReleaseOptions, scratch.command("release", 1).words)

@@ -121,8 +121,8 @@ def options_called(called: Callable[[str], str]) -> Iterator[None]:
         yield
     except InvalidInput as error:
         field, _, rest = on_the_command_line(error).partition(": got ")
-        came, _, expected = rest.rpartition("; expected ")
-        raise InvalidInput(field, came, expected) from None
+        got, _, expected = rest.rpartition("; expected ")
+        raise InvalidInput(field, got, expected) from None
     finally:
         _called.reset(before)
 
@@ -131,12 +131,12 @@ def on_the_command_line(error: DphmmError) -> str:
     """The message of an error with options where the library has arguments. The user's own words stay as they are."""
     if not isinstance(error, InvalidInput):
         return reworded(str(error))
-    came, expected = _parts(error)
+    got, expected = _parts(error)
     # Other fields are options already, columns, or files: they stay as they are.
     named_first, comma, rest = error.field.partition(", ")
     first = option_of(named_first) if _UNDERSCORED.fullmatch(named_first) else _FIELDS.get(named_first, named_first)
     field = f"{first}{comma}{rest}"
-    return f"{_called.get()(field)}: got {came}; expected {reworded(expected)}"
+    return f"{_called.get()(field)}: got {got}; expected {reworded(expected)}"
 
 
 def named(error: InvalidInput, names: Mapping[str, str]) -> InvalidInput:
@@ -170,17 +170,17 @@ def of_its_option(error: InvalidInput, typed: Mapping[str, Sequence[str]]) -> In
 
     ``typed``: of each value of the command line the options and arguments that it was given for.
     """
-    came, expected = _parts(error)
+    got, expected = _parts(error)
     if error.field in typed and any(name.startswith("-") for name in typed[error.field]):
         names, file = typed[error.field], f" {error.field}"
-    elif error.field in _SOME_FILE and came in (
+    elif error.field in _SOME_FILE and got in (
         short := {_parts(InvalidInput("", text, ""))[0]: text for text in typed}
     ):
-        names, file = typed[short[came]], ""
+        names, file = typed[short[got]], ""
     else:
         return error
     wanted = _WANTED.get(names[0], "") if len(names) == 1 and "dphmm" not in reworded(expected) else ""
-    return InvalidInput(f"{' or '.join(names)}{file}", came, f"{expected}: {wanted}" if wanted else expected)
+    return InvalidInput(f"{' or '.join(names)}{file}", got, f"{expected}: {wanted}" if wanted else expected)
 
 
 def reworded(text: str) -> str:
@@ -197,8 +197,8 @@ def option_of(name: str) -> str:
 
 def _parts(error: InvalidInput) -> tuple[str, str]:
     """The received value and the expected one."""
-    came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
-    return came, expected
+    got, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
+    return got, expected
 
 
 @contextmanager

@@ -87,11 +87,11 @@ def _prepare(folder: Path, force: bool) -> None:
         raise InvalidInput("--out", str(folder), "a folder")
     present = [name for name in FILES if (folder / name).exists()]
     if present and not force:
-        came = f"{folder}, which holds {present[0]} already"
-        raise InvalidInput("--out", came, "another folder, or --force to replace an earlier demo")
+        got = f"{folder}, which holds {present[0]} already"
+        raise InvalidInput("--out", got, "another folder, or --force to replace an earlier demo")
     if present and MARKER not in present:
-        came = f"{folder}, which holds {present[0]} but no {MARKER}"
-        raise InvalidInput("--force", came, "a folder that dphmm demo has made; nothing was deleted")
+        got = f"{folder}, which holds {present[0]} but no {MARKER}"
+        raise InvalidInput("--force", got, "a folder that dphmm demo has made; nothing was deleted")
     for name in reversed(FILES):
         # A ledger has files beside it while it is open, or after a crash.
         for path in folder.glob(f"{name}*") if name == "ledger.db" else [folder / name]:

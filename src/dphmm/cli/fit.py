@@ -111,13 +111,13 @@ def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
             # A jump leaves no move impossible.
             summary = replace(summary, unseen=0.0)
         model = model if rate is None else model.with_jump(rate)
-        kept = stored_fit(given, partial(save_model, model), NOT_PRIVATE)
+        stored = stored_fit(given, partial(save_model, model), NOT_PRIVATE)
         save_model(model, given["output"])
         save_people(given["output"], rows.users)
     rejected = by_reason(loaded.rejected)
     lonely, lonely_facts = fit_lines(model)
     if given["as_json"]:
-        print_json({**_document(summary, loaded, given["output"]), **lonely_facts, **kept_document(kept)})
+        print_json({**_document(summary, loaded, given["output"]), **lonely_facts, **kept_document(stored)})
     console.say([("", by_name(reworded(line), model.space)) for line in summary.lines()])
     console.say([("", line) for line in lonely])
     console.say([("", by_name(note, model.space)) for note in model.notes if "without privacy" not in note])
@@ -127,7 +127,7 @@ def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
         console.say([("", f"rows that cannot be read, set aside: {in_words(rejected)}")])
     if loaded.without_place:
         console.say([("", f"rows without a place, left out: {loaded.without_place:,}")])
-    console.say(kept_rows(kept, given["ledger"]))
+    console.say(kept_rows(stored, given["ledger"]))
     console.say([("", f"written to {given['output']}"), people_row(given["output"])])
     warn_of_order(path, console)
     console.warn(NOT_PRIVATE)
@@ -215,7 +215,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
         if given["dry_run"]:
             return tell_fit(given, learn, console, space.n_states)
-        model, kept = learned_once(given, path, learn, save_model)
+        model, stored = learned_once(given, path, learn, save_model)
         event = learning_event(model.provenance)
         assert isinstance(event, LearningEvent)
         remove_people(given["output"])
@@ -225,8 +225,8 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         save_model(model, given["output"])
     list_rejected(given["output"], rejected, path)
     if given["as_json"]:
-        print_json({**_private_document(model, event, given["output"]), **kept_document(kept)})
-    console.say([*kept_rows(kept, given["ledger"]), *owner_rows(kept, given["ledger"])])
+        print_json({**_private_document(model, event, given["output"]), **kept_document(stored)})
+    console.say([*kept_rows(stored, given["ledger"]), *owner_rows(stored, given["ledger"])])
     _say_private(model, event, given, console)
     warn_of_order(path, console)
     return 0
@@ -491,19 +491,19 @@ def fit(options: FitOptions) -> int:
     """
     from dphmm.storage.models import check_people
 
-    console, given = Console(options.quiet), vars(options)
-    check_together(given)
+    console, params = Console(options.quiet), vars(options)
+    check_together(params)
     path, output = checked_input(options.trajectories, "TRAJ"), options.output
     if options.dry_run and options.epsilon is None:
         raise InvalidInput("--dry-run", "a fit without --epsilon", "--epsilon with it: it tells how large the noise is")
-    check_ledger(given)
+    check_ledger(params)
     if output is not None:
         new_output(output, [path], options.force)
         if options.epsilon is not None:
             new_output(rejected_path(output), [path], options.force)
         check_people(output)
-    if options.states is not None or known_states(given):
-        return fit_hidden(path, given, console)
+    if options.states is not None or known_states(params):
+        return fit_hidden(path, params, console)
     if options.epsilon is not None:
-        return fit_private(path, given, console)
-    return fit_counted(path, given, console)
+        return fit_private(path, params, console)
+    return fit_counted(path, params, console)

@@ -74,8 +74,8 @@ def people_row(model: str) -> Row:
     """The row about the file of a model's people, and its purpose."""
     from dphmm.storage.models import people_path
 
-    told = "keyed digests of user names, for you alone: by them dphmm release tells whether it releases these people"
-    return "", f"written to {people_path(model)}: {told}"
+    purpose = "keyed digests of user names, for you alone: by them dphmm release tells whether it releases these people"
+    return "", f"written to {people_path(model)}: {purpose}"
 
 
 def answers_words(model: MarkovModel) -> str:
@@ -100,9 +100,9 @@ def check_states(given: Mapping[str, Any]) -> None:
     """Exactly one kind of states, and nothing that belongs to another."""
     chosen = [name for name in ("grid", "h3", "states_of", "state_column") if given[name] is not None]
     if len(chosen) != 1:
-        came = " and ".join("--" + name.replace("_", "-") for name in chosen) or "none"
+        got = " and ".join("--" + name.replace("_", "-") for name in chosen) or "none"
         kinds = "--grid LENGTH --bbox W,S,E,N; --h3 RES; --states-of MODEL; --state-column COL"
-        raise InvalidInput("states", came, "one of " + kinds)
+        raise InvalidInput("states", got, "one of " + kinds)
     if given["grid"] is not None and given["bbox"] is None:
         raise InvalidInput(
             "--bbox",
@@ -201,8 +201,8 @@ def _states_of(given: Mapping[str, Any]) -> StateSpace:
     """The states of another model; those of people who were counted without noise are not public."""
     model, space = loaded_model(given["states_of"])
     if given["epsilon"] is not None and model.provenance.get("private") is False:
-        came = f"{given['states_of']}, which was fitted without privacy"
-        raise InvalidInput("--states-of", came, "a model of public states, as dphmm model writes it")
+        got = f"{given['states_of']}, which was fitted without privacy"
+        raise InvalidInput("--states-of", got, "a model of public states, as dphmm model writes it")
     return space
 
 

@@ -97,19 +97,19 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         else:
             assert rows.placed.state is not None
             symbols = StateSpace.categories(ordered_labels(rows.placed.state.tolist()))
-        found, dropped = _sequences(rows, symbols if labelled is None else labelled.space, timing)
-        lengths = [len(sequence) for sequence in found.sequences]
+        records, dropped = _sequences(rows, symbols if labelled is None else labelled.space, timing)
+        lengths = [len(sequence) for sequence in records.sequences]
         origin = {"source": path.name, "source_sha256": sha256, "step": timing["step"]}
         if labelled is None:
-            hmm = _model(given["states"], given, symbols, _STARTS).fit(np.concatenate(found.sequences), lengths)
+            hmm = _model(given["states"], given, symbols, _STARTS).fit(np.concatenate(records.sequences), lengths)
             origin["method"] = "Baum-Welch"
         else:
             hmm = _model(labelled.states[1].n_states, given, symbols, None)
-            states, seen = (np.concatenate(each) for each in labelled.apart(found.sequences))
+            states, seen = (np.concatenate(each) for each in labelled.apart(records.sequences))
             hmm.fit(seen, lengths, states=states)
             origin |= _of_known(labelled)
         save = partial(save_hidden_model, hmm, symbols=symbols.names, provenance=origin)
-        kept = stored_fit(given, save, NOT_PRIVATE)
+        stored = stored_fit(given, save, NOT_PRIVATE)
         save(given["output"])
         save_people(given["output"], rows.users)
     rejected = by_reason(loaded.rejected)
@@ -117,20 +117,20 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     counted = {
         "rows": len(rows.placed),
         "users": rows.n_users,
-        "sequences": len(found.sequences),
+        "sequences": len(records.sequences),
         "states": hmm.n_states,
         "symbols": symbols.n_states,
         "dropped": dict(dropped),
         "share_outside": dropped["outside"] / (len(rows.placed) - dropped.total + dropped["outside"]),
-        "held": found.counts["held"],
+        "held": records.counts["held"],
         "rejected": rejected,
     }
     if labelled is None:
         counted |= {"log_likelihood": monitor.history[-1], "iterations": monitor.iter, "converged": monitor.converged}
     if given["as_json"]:
         written = {"output": given["output"], "people": str(people_path(given["output"]))}
-        print_json({**counted, "private": False, "meaning": NOT_PRIVATE, **written, **kept_document(kept)})
-    console.say(kept_rows(kept, given["ledger"]))
+        print_json({**counted, "private": False, "meaning": NOT_PRIVATE, **written, **kept_document(stored)})
+    console.say(kept_rows(stored, given["ledger"]))
     said = [f"{counted['rows']} rows of {counted['users']} users, {counted['sequences']} sequences"]
     for reason, count in dropped.items():
         share = f", {100 * counted['share_outside']:.1f} % of those that count" if reason == "outside" else ""
@@ -191,7 +191,7 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
             warnings.simplefilter("always")
             if given["dry_run"]:
                 return tell_fit(given, learn, console, symbols.n_states if labelled is None else None)
-            hmm, kept = learned_once(given, path, learn, save)
+            hmm, stored = learned_once(given, path, learn, save)
         event = learning_of(hmm)
         choices = _choices(event, noise, method)
         remove_people(given["output"])
@@ -199,8 +199,8 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     list_rejected(given["output"], rejected, path)
     aside = left_out(LEFT_OUT if isinstance(event, LearningEvent) else LEFT_OUT_PLAINLY, given["output"])
     if given["as_json"]:
-        print_json({**_document(hmm, given, method, aside), **choices, **kept_document(kept)})
-    console.say([*kept_rows(kept, given["ledger"]), *owner_rows(kept, given["ledger"])])
+        print_json({**_document(hmm, given, method, aside), **choices, **kept_document(stored)})
+    console.say([*kept_rows(stored, given["ledger"]), *owner_rows(stored, given["ledger"])])
     kind = "hidden" if labelled is None else "known"
     states = f"{hmm.n_states} {kind}, {symbols.n_states} public symbols"
     if labelled is None and hmm.n_states != given["states"]:
@@ -211,8 +211,8 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         warn_replayable(event, console)
         if event.epsilon > noise["epsilon"]:
             console.warn(f"--epsilon {given['epsilon']} is the paper's figure: this method loses more, as said above")
-    for told in dict.fromkeys(str(warning.message) for warning in warned):
-        console.warn(told)
+    for message in dict.fromkeys(str(warning.message) for warning in warned):
+        console.warn(message)
     console.say([("", aside), ("", f"written to {given['output']}")])
     warn_of_order(path, console)
     return 0
@@ -227,8 +227,8 @@ def _choices(event: LearningEvent | NotPrivateEvent | None, noise: Mapping[str, 
         return {}
     # The default is worked out where the noise is made, and the histogram is named after it.
     order = WordTable.named(event.parts[0].name, 1).order
-    told = {"order": order, "starts": noise.get("n_starts", N_STARTS)}
-    return {**told, "about": noise["about"]} if "about" in noise else told
+    choices = {"order": order, "starts": noise.get("n_starts", N_STARTS)}
+    return {**choices, "about": noise["about"]} if "about" in noise else choices
 
 
 def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, aside: str) -> dict[str, Any]:
@@ -325,7 +325,7 @@ def _public_symbols(given: Mapping[str, Any]) -> StateSpace:
 def _sequences(rows: Trajectories, symbols: StateSpace, timing: Mapping[str, Any]) -> tuple[Sequences, Any]:
     from dphmm.markov.trajectories import state_sequences
 
-    _, found, dropped = state_sequences(rows, symbols, **timing)
-    if not found.sequences:
+    _, records, dropped = state_sequences(rows, symbols, **timing)
+    if not records.sequences:
         raise InvalidInput("TRAJ", f"{len(rows)} rows, none with a symbol of --symbols-file", "rows with symbols")
-    return found, dropped
+    return records, dropped

@@ -129,7 +129,7 @@ class Command(click.Command):
                 formatter.write_dl(shown)
         left = len(records) - len(shown)
         formatter.write_paragraph()
-        common = [word.split(":")[0] for option, word in COMMON.items() if option in {one.name for one in self.params}]
+        common = [word.split(":")[0] for key, word in COMMON.items() if key in {param.name for param in self.params}]
         rest = f"{left} more options, and how it works" if left else "how it works"
         kinds = ctx.parent is not None and isinstance(ctx.parent.command, Kinds)
         page = name.split()[0] if kinds else name
@@ -178,7 +178,7 @@ class Kinds(click.Group):
         def said(meaning: str, of: list[str]) -> str:
             return meaning if len(of) == len(kinds) else f"{meaning}  [{', '.join(of)}]"
 
-        return {called: "  ".join(said(*one) for one in meanings.items()) for called, meanings in takers.items()}
+        return {called: "  ".join(said(*pair) for pair in meanings.items()) for called, meanings in takers.items()}
 
 
 def _help_all() -> click.Option:

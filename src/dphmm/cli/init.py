@@ -203,8 +203,8 @@ def header(source: Text) -> tuple[list[str], list[str]]:
         how = [f"delimiter = {_toml(delimiter)}"]
     counted = _counted(columns)
     if looks_like_data([name for name in columns if name.strip() and name not in counted]):
-        came = f"{source.name}, whose first row looks like data"
-        raise InvalidInput("DATA", came, "a header; or dphmm import csv --names, which reads a file without one")
+        got = f"{source.name}, whose first row looks like data"
+        raise InvalidInput("DATA", got, "a header; or dphmm import csv --names, which reads a file without one")
     return columns, how
 
 

@@ -199,8 +199,8 @@ def _from_file(file: str, given: dict[str, Any], read: Any) -> None:
     if space is None:
         space = space_of_names(moves.names, given["answers"])
     elif space.names != moves.names:
-        came = f"{len(space.names)} names, which are not the {len(moves.names)} columns of {file} in their order"
-        raise InvalidInput("--answers", came, "a row for each column, in the same order")
+        got = f"{len(space.names)} names, which are not the {len(moves.names)} columns of {file} in their order"
+        raise InvalidInput("--answers", got, "a row for each column, in the same order")
     with fields_named(_FIELDS):
         made = MarkovModel(**uniform_parts(space, moves.matrix, step, given["jump"], {"method": "given"})._asdict())
     _save(made, given, [PUBLIC], {})

@@ -164,12 +164,12 @@ def _lines(table: MadeTable, model: MarkovModel, space: StateSpace, path: Path, 
     ]
     unit = "" if space.has_labels else " m" if space.on_map else ""
     if otherwise is not None:
-        own = _error(table, space)
+        error = _error(table, space)
         if space.has_labels:
-            lines.append(f"labels wrong as released: {own:.1%}, with mechanism auto {otherwise:.1%}")
+            lines.append(f"labels wrong as released: {error:.1%}, with mechanism auto {otherwise:.1%}")
         else:
             lines.append(
-                f"root mean square error of the answers: {own:.6g}{unit}, with mechanism auto {otherwise:.6g}{unit}"
+                f"root mean square error of the answers: {error:.6g}{unit}, with mechanism auto {otherwise:.6g}{unit}"
             )
     return [
         *lines,

@@ -337,8 +337,8 @@ def parse_box(text: str) -> Box:
         raise InvalidInput("--bbox", text, f"{_ORDER}, with north more than south: {box.north:g} is not")
     width = box.east - box.west + (360 if box.west > box.east else 0)
     if box.west > box.east and width > _WIDEST:
-        came = f"{text}, which is {width:g} degrees wide: W > E means across the antimeridian"
-        raise InvalidInput("--bbox", came, f"{_ORDER}, with W less than E for other boxes")
+        got = f"{text}, which is {width:g} degrees wide: W > E means across the antimeridian"
+        raise InvalidInput("--bbox", got, f"{_ORDER}, with W less than E for other boxes")
     if width > _WIDEST:
         raise InvalidInput("--bbox", f"{text}, which is {width:g} degrees wide", f"{_ORDER}, at most {_WIDEST} wide")
     return box

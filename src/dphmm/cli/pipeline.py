@@ -85,8 +85,8 @@ class Stage:
 
     def members(self, options: Iterable[str]) -> list[str]:
         """Those of the options of its command that are members of its table."""
-        taken = self.takes or [one for one in options if one not in (*_OWN, *self.leaves)]
-        return [one for one in options if one in taken]
+        taken = self.takes or [option for option in options if option not in (*_OWN, *self.leaves)]
+        return [option for option in options if option in taken]
 
 
 #: Options that a pipeline fills in or decides.
@@ -188,7 +188,7 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
         record.ask_anew(pipeline, split=changed == "split")
     if "query" in pipeline.stages:
         _query_number(pipeline, record, spend_again, made=False)
-    found, code, seen = {}, 0, False
+    outcomes, code, seen = {}, 0, False
     if any(pipeline.is_drawn(name) and record.id_of(name) not in record.published(name) for name in _PUBLISHED):
         console.say([("", f"dphmm check --setup {quote(pipeline.source)} looks at the rows before anything is spent")])
         if not yes:
@@ -197,7 +197,7 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
         number = _query_number(pipeline, record, spend_again, made=True) if name == "query" else record.number
         stage, before = pipeline.command(name, number), record.kept(name)
         if record.is_done(name, stage):
-            found[name] = "as it was"
+            outcomes[name] = "as it was"
             continue
         if _splits_anew(pipeline, record, name):
             raise InvalidInput("[split]", *_SPLIT_ONCE)
@@ -235,14 +235,14 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
             if file in _SHARED and path.exists():
                 # Rows of people are for the owner alone, in a folder from which the release is published.
                 path.chmod(0o600)
-        code, found[name] = max(code, ended), "done"
+        code, outcomes[name] = max(code, ended), "done"
         record.keep(name, stage, pipeline)
     place = pipeline.of_question(record.number)
     report = str(place.path / REPORT) if (place.path / REPORT).exists() else None
     if as_json:
-        print_json({"stages": found, "folder": str(place.path), "report": report})
+        print_json({"stages": outcomes, "folder": str(place.path), "report": report})
     else:
-        console.say([*found.items(), *record.spent_again()])
+        console.say([*outcomes.items(), *record.spent_again()])
         if report is not None:
             click.echo(report)
     return code
@@ -323,17 +323,17 @@ class Pipeline:
         if path.stat().st_size > _LARGEST:
             raise InvalidInput("FILE", f"{path.name}, of more than a megabyte", "a pipeline as dphmm init writes it")
         try:
-            told = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=str)
+            tables = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=str)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            came = f"{path.name}, which is no TOML: {error}"
-            raise InvalidInput("FILE", came, "a pipeline as dphmm init writes it") from None
-        folder = told.pop("folder", "out")
+            got = f"{path.name}, which is no TOML: {error}"
+            raise InvalidInput("FILE", got, "a pipeline as dphmm init writes it") from None
+        folder = tables.pop("folder", "out")
         if not isinstance(folder, str) or not folder or "\0" in folder:
             raise InvalidInput("folder", repr(folder), "the name of a folder")
-        ledger = told.pop("ledger", None)
+        ledger = tables.pop("ledger", None)
         if ledger is not None and (not isinstance(ledger, str) or not ledger or "\0" in ledger):
             raise InvalidInput("ledger", repr(ledger), "the name of a file")
-        setting = told.pop("setting", {})
+        setting = tables.pop("setting", {})
         if not isinstance(setting, dict):
             raise InvalidInput("setting", repr(setting), "a table [setting]")
         for member, value in setting.items():
@@ -341,22 +341,22 @@ class Pipeline:
                 raise InvalidInput(f"[setting] {member}", "no member of it", _near(member, PLAN_CHOICES))
             if not isinstance(value, str):
                 raise InvalidInput(f"[setting] {member}", repr(value), "a text")
-        for name, table in told.items():
+        for name, table in tables.items():
             if name not in STAGES or not isinstance(table, dict):
                 raise InvalidInput(f"[{name}]", "a table that there is not", _near(name, [*STAGES, "setting"]))
         for name in _NEEDED:
-            if name not in told:
+            if name not in tables:
                 raise InvalidInput("FILE", f"{path.name}, without a table [{name}]", f"[{name}] and its options")
-        if ("model" in told) == ("fit" in told):
-            came = "both [model] and [fit]" if "fit" in told else "neither [model] nor [fit]"
+        if ("model" in tables) == ("fit" in tables):
+            got = "both [model] and [fit]" if "fit" in tables else "neither [model] nor [fit]"
             raise InvalidInput(
-                "FILE", f"{path.name}, with {came}", "one: a model made from a map, or one fitted to people"
+                "FILE", f"{path.name}, with {got}", "one: a model made from a map, or one fitted to people"
             )
-        if "fit" in told and "split" not in told and "file" not in told["fit"]:
+        if "fit" in tables and "split" not in tables and "file" not in tables["fit"]:
             expected = "[split], which keeps people to fit on apart, or file, a table of other people"
             raise InvalidInput("[fit]", "no people", expected)
         beside = path.resolve().parent
-        place, stages = ReleaseFolder.of(beside / folder), {name: told[name] for name in STAGES if name in told}
+        place, stages = ReleaseFolder.of(beside / folder), {name: tables[name] for name in STAGES if name in tables}
         counted = place.default_ledger if ledger is None else beside / ledger
         return cls(str(path), place, beside, stages, counted, setting)
 
@@ -379,8 +379,8 @@ class Pipeline:
                         raise InvalidInput(f"[{name}] {member}", repr(value), "a text, in a table that has it")
                     continue
                 if member not in known:
-                    came = "a member of [setting]" if member in PLAN_CHOICES else "no option of it"
-                    raise InvalidInput(f"[{name}] {member}", came, _near(member, known))
+                    got = "a member of [setting]" if member in PLAN_CHOICES else "no option of it"
+                    raise InvalidInput(f"[{name}] {member}", got, _near(member, known))
                 _written(value, f"[{name}] {member}")
             if name in _PUBLISHED and self.is_drawn(name):
                 exact_epsilon(table.get("epsilon", "nothing"), f"[{name}] epsilon")
@@ -509,13 +509,13 @@ class Pipeline:
 
     def query(self, number: int) -> str:
         """The name in the ledger of what a question asks."""
-        own = str(self.stages["release"].get("query", "state"))
-        return own if number == 1 else f"{own}-{number}"
+        name = str(self.stages["release"].get("query", "state"))
+        return name if number == 1 else f"{name}-{number}"
 
     def promise(self, number: int) -> dict[str, str]:
         """The options of a promise over sequences, as the plan and the release get them."""
-        told = [self.command(name, number).named for name in ("plan", "release") if name in self.stages]
-        return _promised(told)
+        options = [self.command(name, number).named for name in ("plan", "release") if name in self.stages]
+        return _promised(options)
 
     def is_drawn(self, name: str) -> bool:
         """True if a stage of a question draws noise for its results about people."""
@@ -551,7 +551,7 @@ def _written(value: Any, field: str) -> list[str | None]:
     if isinstance(value, bool):
         return [None] if value else []
     if isinstance(value, list):
-        return [text for one in value for text in _written(one, field)]
+        return [text for element in value for text in _written(element, field)]
     if isinstance(value, (str, int)):
         return [str(value)]
     raise InvalidInput(field, repr(value), "a text, a number, true or false, or a list of these")
@@ -602,7 +602,7 @@ def _digest(path: Path) -> str | None:
     """SHA-256 of a file; of a folder that of its names, sizes and times; None where there is none yet."""
     if path.is_dir():
         listed = sorted(
-            (str(one.relative_to(path)), one.stat().st_size, one.stat().st_mtime_ns) for one in path.rglob("*")
+            (str(entry.relative_to(path)), entry.stat().st_size, entry.stat().st_mtime_ns) for entry in path.rglob("*")
         )
         return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
     return _digest_of(path, path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else None
@@ -645,29 +645,29 @@ class Record:
                 raise InvalidInput(str(path), "no such file, though something was released there", expected)
             return cls(pipeline, [{}])
         try:
-            told = json.loads(checked_input(path, RECORD).read_text(encoding="utf-8"))
-            questions = told["questions"]
-            sound = told["format"] == _FORMAT and bool(questions) and all(
-                isinstance(one["words"], list) and isinstance(one["inputs"], dict) and isinstance(one["outputs"], dict)
-                and {"dphmm", "query", "id"} <= one.keys() and name in STAGES
-                for stages in questions for name, one in stages.items()
+            document = json.loads(checked_input(path, RECORD).read_text(encoding="utf-8"))
+            questions = document["questions"]
+            sound = document["format"] == _FORMAT and bool(questions) and all(
+                isinstance(stage["words"], list) and isinstance(stage["inputs"], dict)
+                and isinstance(stage["outputs"], dict) and {"dphmm", "query", "id"} <= stage.keys() and name in STAGES
+                for stages in questions for name, stage in stages.items()
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             sound = False
         if not sound:
             raise InvalidInput(str(path), "no record of a run", expected)
-        found = cls(pipeline, questions)
+        record = cls(pipeline, questions)
         stages = [stage for stages in questions for stage in stages.values()]
         stored = any(stage["outputs"] and (stage["query"] or stage["id"]) for stage in stages)
         if stored and not ledger.exists():
-            came = f"no such file, though {RECORD} knows of a release or a private fit"
-            raise InvalidInput(str(ledger), came, "the ledger that was there, or another folder")
+            got = f"no such file, though {RECORD} knows of a release or a private fit"
+            raise InvalidInput(str(ledger), got, "the ledger that was there, or another folder")
         # What was agreed to and never asked is to be agreed to again.
-        while found.number > 1 and not found.begun:
-            if pipeline.publication_id("fit", found.number) in found.published("fit"):
+        while record.number > 1 and not record.begun:
+            if pipeline.publication_id("fit", record.number) in record.published("fit"):
                 break
-            found.questions.pop()
-        return found
+            record.questions.pop()
+        return record
 
     @property
     def number(self) -> int:
@@ -831,7 +831,7 @@ def _splits_anew(pipeline: Pipeline, record: Record, name: str) -> bool:
     """True if a stage would split people anew after a private fit of this question, or after somebody was released."""
     if "split" not in pipeline.stages or name not in ("data", "split"):
         return False
-    data, split = (pipeline.command(one, record.number) for one in ("data", "split"))
+    data, split = (pipeline.command(stage, record.number) for stage in ("data", "split"))
     same = record.is_same("data", data, read=[each for each in data.inputs if each != PEOPLE])
     same = same and record.is_same("split", split, read=[PEOPLE] * (name == "split"))
     if same and record.is_there("split", split):
@@ -855,42 +855,42 @@ def _settings(words: Sequence[str]) -> list[Sequence[str]]:
 
 def _question(words: Sequence[str]) -> list[str]:
     """The words of a command without those that ask nobody anything; of a policy without its setting."""
-    kept, left_out = list[str](), 0
+    asking, left_out = list[str](), 0
     for word in words:
         if left_out or word in _TELLS:
             left_out = left_out - 1 if left_out else _TELLS[word]
         else:
-            kept.append(word)
-    return kept
+            asking.append(word)
+    return asking
 
 
 def _check_consent(changed: str, pipeline: Pipeline, record: Record, spend_again: bool) -> None:
     """Refuse a new question that is not wanted, and one that no ledger holds beside the first."""
-    came = None
+    got = None
     if changed == "split" and record.queries:
         raise InvalidInput("[split]", *_SPLIT_ONCE)
     if changed in ("model", "fit", "policy") and record.queries:
-        came = "another model or policy than people were asked under, or a lost one"
+        got = "another model or policy than people were asked under, or a lost one"
     elif record.queries and pipeline.promise(record.number) != record.promise:
-        came = "another promise than people were given, which stays for all of their answers"
-    if came is not None:
+        got = "another promise than people were given, which stays for all of their answers"
+    if got is not None:
         expected = "the same; or another folder and ledger, which does not know what was spent here: that adds"
-        raise InvalidInput(f"[{changed}]", came, expected)
+        raise InvalidInput(f"[{changed}]", got, expected)
     if spend_again:
         return
-    came, expected = _NEW_QUESTION
+    got, expected = _NEW_QUESTION
     if changed == "split":
         spent = in_short(record.published("fit")[record.id_of("fit")] or inf)
-        came = f"other rows, other options or lost files, after a private fit of epsilon {spent}"
+        got = f"other rows, other options or lost files, after a private fit of epsilon {spent}"
         expected = "what was there, or --spend-again: the ledger keeps that epsilon, and a second fit adds"
-    raise InvalidInput(f"[{changed}]", came, expected)
+    raise InvalidInput(f"[{changed}]", got, expected)
 
 
 def _changed(pipeline: Pipeline, record: Record) -> str | None:
     """The first stage that would ask people something else, or other people, than before; None where there is none."""
     if _splits_anew(pipeline, record, "data"):
         return "split"
-    own = {file for stage in STAGES.values() for file in (*stage.writes, LEDGER)}
+    written = {file for stage in STAGES.values() for file in (*stage.writes, LEDGER)}
     # Who and when a row is of follows from the options of the data; rows may be added.
     if record.begun and not record.reads_alike(pipeline):
         return "data"
@@ -898,7 +898,7 @@ def _changed(pipeline: Pipeline, record: Record) -> str | None:
         stage = pipeline.command(name, record.number)
         drawn = name == "fit" and pipeline.is_drawn(name)
         # A private fit reads its rows first; whatever they are now, the ledger gives the model that was drawn.
-        read = [each for each in list(stage.inputs)[int(drawn) :] if each not in own]
+        read = [each for each in list(stage.inputs)[int(drawn) :] if each not in written]
         if name == "policy" and record.begun:
             settings = [_settings(words) for words in (stage.named, record.kept(name)["words"])]
             tables = [each for each in read if each in itertools.chain(*settings[0])]

@@ -98,44 +98,41 @@ def plan(options: PlanOptions) -> None:
         stop = interrupt
         if not plans:
             raise Interrupted("interrupted: no plan was finished, and none is written", stop) from None
-    own = replace(plans[0], others=tuple(plans[1:]))
-    found = own.by_total
-    against = [world.not_advised(each) for each in found]
-    is_taken = options.epsilon is not None or not world.not_advised(own)
+    planned = replace(plans[0], others=tuple(plans[1:]))
+    ladder = planned.by_total
+    against = [world.not_advised(each) for each in ladder]
+    is_taken = options.epsilon is not None or not world.not_advised(planned)
     if options.output is not None and is_taken:
-        save_plan(own, options.output)
+        save_plan(planned, options.output)
     if options.plot is not None:
-        plot.ladder(own).save(options.plot)
-    if own.expected_error >= own.without:
+        plot.ladder(planned).save(options.plot)
+    if planned.expected_error >= planned.without:
         console.warn(
-            f"over {own.over}, readers are expected to err no less than without it: more budget, a longer block, "
+            f"over {planned.over}, readers are expected to err no less than without it: more budget, a longer block, "
             "fewer states, or a policy of shorter edges"
         )
-    exact = replace(options, epsilon=str(own.schedule.exact), steps=None)
+    exact = replace(options, epsilon=str(planned.schedule.exact), steps=None)
     document = details(chain, policy, space, exact, choices) if options.details else {}
     if as_json:
         rows = [
-            {name: one.document()[name] for name in ("schedule", "stays")} | _error(one) | {"not_advised": reasons}
-            for one, reasons in zip(found, against, strict=True)
+            {name: rung.document()[name] for name in ("schedule", "stays")} | _error(rung) | {"not_advised": reasons}
+            for rung, reasons in zip(ladder, against, strict=True)
         ]
         output = options.output if is_taken else None
         print_json(
-            {"plan": own.document(), **_error(own), "totals": rows, "output": output, "spent": "nothing"}
+            {"plan": planned.document(), **_error(planned), "totals": rows, "output": output, "spent": "nothing"}
             | ({"details": document} if document else {})
         )
     else:
-        tried = [*_tried(own), *lines(document, space, limited=True)] if document else []
-        click.echo(
-            "\n".join(
-                [*told(WorthTable.of(found, own.schedule.promise.exact, against), own), *_when(own, found), *tried]
-            )
-        )
+        tried = [*_tried(planned), *lines(document, space, limited=True)] if document else []
+        table = WorthTable.of(ladder, planned.schedule.promise.exact, against)
+        click.echo("\n".join([*told(table, planned), *_when(planned, ladder), *tried]))
     _warn_of(document)
     if stop is not None:
         missing = ", ".join(map(in_short, totals[len(plans) :]))
-        kept = "" if options.output is None or not is_taken else f"; {options.output} is written without them"
-        raise Interrupted(f"interrupted: what was finished is above; no plan for totals of {missing}{kept}", stop)
-    world.check_advised(own)
+        written = "" if options.output is None or not is_taken else f"; {options.output} is written without them"
+        raise Interrupted(f"interrupted: what was finished is above; no plan for totals of {missing}{written}", stop)
+    world.check_advised(planned)
 
 
 def _targets(options: PlanOptions, space: StateSpace) -> Targets | None:
@@ -152,8 +149,8 @@ def _targets(options: PlanOptions, space: StateSpace) -> Targets | None:
     of_one_plan = ("output", "plot", "details", "states", "by")
     named = next((name for name in of_one_plan if getattr(options, name)), None)
     if named is not None or options.schedule != "planned":
-        came = f"--schedule {options.schedule}" if named is None else option_of(named)
-        raise InvalidInput("targets", f"{came} beside them", "it with the plan of the setting that is recommended")
+        got = f"--schedule {options.schedule}" if named is None else option_of(named)
+        raise InvalidInput("targets", f"{got} beside them", "it with the plan of the setting that is recommended")
     return Targets(error, options.target_doubt, stay)
 
 
@@ -205,50 +202,50 @@ def forecast_lines(world: World, seconds: float) -> list[str]:
     return [f"about {lasting_words(seconds)}; {cells}{remedy}"]
 
 
-def told(table: WorthTable, own: SchedulePlan) -> list[str]:
+def told(table: WorthTable, planned: SchedulePlan) -> list[str]:
     """A line for each total, the one that was given marked, and one without the file."""
     from dphmm.statement.story import stay_words
 
-    paced, long = own.schedule.kind == "paced", "" if own.seconds is None else f" of {lasting(own.seconds)}"
-    who = f"{stay_words(own.unit)}, {' / '.join(table.stays)}{long}"
-    rows = [[_for(own), "answers", "expected error", *["as it is released"] * paced, who, ""]]
-    for one in table.rows:
-        marks = [f"<- {one.total}"] * one.own + [f"not advised: {'; '.join(one.against)}"] * bool(one.against)
-        answers, stays = one.answers.replace("×", "x"), " / ".join(one.stays)
-        rows.append([one.total, answers, one.error, *[one.online] * paced, stays, "  ".join(marks)])
+    paced, long = planned.schedule.kind == "paced", "" if planned.seconds is None else f" of {lasting(planned.seconds)}"
+    who = f"{stay_words(planned.unit)}, {' / '.join(table.stays)}{long}"
+    rows = [[_for(planned), "answers", "expected error", *["as it is released"] * paced, who, ""]]
+    for worth in table.rows:
+        marks = [f"<- {worth.total}"] * worth.own + [f"not advised: {'; '.join(worth.against)}"] * bool(worth.against)
+        answers, stays = worth.answers.replace("×", "x"), " / ".join(worth.stays)
+        rows.append([worth.total, answers, worth.error, *[worth.online] * paced, stays, "  ".join(marks)])
     base = table.without
     rows.append([base.total, base.answers, base.error, *[base.online] * paced, base.stays[0], ""])
     return in_columns(rows, "rlr" + "r" * paced + "rl")
 
 
-def _for(own: SchedulePlan) -> str:
-    promise = own.schedule.promise
+def _for(planned: SchedulePlan) -> str:
+    promise, steps = planned.schedule.promise, " steps" * (planned.times == ())
     if promise.steps is not None:
         return f"in {promise.steps} steps"
     if promise.window is not None:
         return f"any {promise.window} steps"
-    return {"1d": "a day", "7d": "a week"}.get(str(promise.per), f"per {promise.per}" + " steps" * (own.times == ()))
+    return {"1d": "a day", "7d": "a week"}.get(str(promise.per), f"per {promise.per}{steps}")
 
 
-def _when(own: SchedulePlan, found: Sequence[SchedulePlan]) -> list[str]:
+def _when(planned: SchedulePlan, ladder: Sequence[SchedulePlan]) -> list[str]:
     """At which times of the clock, or at which steps, answers come; and of what the errors are."""
-    of = f"errors over {own.over}{'; who stays: from the first row on' * (own.stays.what != 'sequence')}"
+    of = f"errors over {planned.over}{'; who stays: from the first row on' * (planned.stays.what != 'sequence')}"
     whose = f"{of}\nall of people who move as the model says; nothing has been spent"
-    if own.left:
-        left = f"{in_short(own.left)} of {in_short(own.schedule.promise.exact)} {_for(own)}"
+    if planned.left:
+        left = f"{in_short(planned.left)} of {in_short(planned.schedule.promise.exact)} {_for(planned)}"
         whose = f"left for later questions: {left}\n{whose}"
-    unsure = by_chance(max(one.chance for one in found))
+    unsure = by_chance(max(rung.chance for rung in ladder))
     if unsure:
-        whose += f"\n{own.people} of them were invented: {unsure} (--people {4 * own.people}: half as much)"
-    if own.schedule.kind == "paced":
-        where = f" from {own.hours.replace('-', ':00 to ')}:00" if own.hours is not None else ""
-        return [f"answers where the belief is wide enough{where}: {own.chosen.asked:.3g} on average", whose]
-    moved = ", moved by a public offset of each person and block" * bool(own.schedule.seed)
-    if own.times and len(own.times) <= _MOST_TIMES:
-        zone = own.schedule.promise.zone
-        of_zone = f"of {zone}" if own.schedule.promise.is_local else f"UTC{'' if zone == '+00:00' else zone}"
-        return [f"answers at {' '.join(map(_clock, own.times))} {of_zone}{moved}", whose]
-    at = own.schedule.at
+        whose += f"\n{planned.people} of them were invented: {unsure} (--people {4 * planned.people}: half as much)"
+    if planned.schedule.kind == "paced":
+        where = f" from {planned.hours.replace('-', ':00 to ')}:00" if planned.hours is not None else ""
+        return [f"answers where the belief is wide enough{where}: {planned.chosen.asked:.3g} on average", whose]
+    moved = ", moved by a public offset of each person and block" * bool(planned.schedule.seed)
+    if planned.times and len(planned.times) <= _MOST_TIMES:
+        zone = planned.schedule.promise.zone
+        of_zone = f"of {zone}" if planned.schedule.promise.is_local else f"UTC{'' if zone == '+00:00' else zone}"
+        return [f"answers at {' '.join(map(_clock, planned.times))} {of_zone}{moved}", whose]
+    at = planned.schedule.at
     if len(at) <= _MOST_TIMES:
         return [f"answers at step{'s' * (len(at) != 1)} {' '.join(map(str, at))}{moved}", whose]
     return [f"answers at {len(at)} steps, the first at step {at[0]} and the last at step {at[-1]}{moved}", whose]

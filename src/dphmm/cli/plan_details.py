@@ -44,7 +44,9 @@ def details(
     if policy is not None:
         document |= protection_facts(model, policy, space, epsilon, **choices)
         # A refusal has the library's words for options.
-        document["warnings"] = [reworded(one) if one.startswith("refused: ") else one for one in document["warnings"]]
+        document["warnings"] = [
+            reworded(warning) if warning.startswith("refused: ") else warning for warning in document["warnings"]
+        ]
         if options.steps is not None:
             setting = Setting.of(model, policy, space, epsilon, **choices)
             document["over_time"] = planned_losses(setting, options.steps)
@@ -78,15 +80,15 @@ def lines(document: Mapping[str, Any], space: StateSpace, limited: bool = False)
         if section == "warnings":
             continue
         if section == "remedies":
-            told = [f"  {remedy_line(one, space)}" for one in facts]
-            if facts and all(one["not_advised"] for one in facts):
-                told.append(
+            remedies = [f"  {remedy_line(remedy, space)}" for remedy in facts]
+            if facts and all(remedy["not_advised"] for remedy in facts):
+                remedies.append(
                     "  none of it is advised; a smaller epsilon is, with larger cells or a policy of shorter edges"
                 )
             for reason in not_advised(0, limited=limited) if facts else ():
-                told.append(f"  {reason} with any of it: dphmm plan --path-epsilon E --per 1d sets a limit")
-            told.append("  other distances, cells, totals and numbers of answers: dphmm plan --target-error LENGTH")
-            written += ["what would help, tried on the first step", *told]
+                remedies.append(f"  {reason} with any of it: dphmm plan --path-epsilon E --per 1d sets a limit")
+            remedies.append("  other distances, cells, totals and numbers of answers: dphmm plan --target-error LENGTH")
+            written += ["what would help, tried on the first step", *remedies]
             continue
         if section == "shares":
             off = [(f"  {share['region']}", share["why"] or f"+- {share['off']:.2%}") for share in facts]
@@ -109,8 +111,8 @@ def _row(name: str, fact: Any, unit: str) -> Row:
     if name == "expected_error":
         return f"  {label}", f"{_shown(fact)} {unit}"
     if name == "moves_impossible_for_others":
-        told = "not known" if fact is None else f"{fact:.2%} of people's moves, by a model of all others"
-        return f"  {label}", told
+        share = "not known" if fact is None else f"{fact:.2%} of people's moves, by a model of all others"
+        return f"  {label}", share
     if name == "share_wrong":
         return f"  {label}", f"{fact:.1%}"
     if name == "expected_errors":

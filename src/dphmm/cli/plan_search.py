@@ -61,7 +61,7 @@ def print_search(
     else:
         click.echo("\n".join(_table(made, unit)))
     if stop is not None:
-        begun = len({(one.policy, one.cell) for one in tried})
+        begun = len({(trial.policy, trial.cell) for trial in tried})
         raise Interrupted(f"interrupted: above is what was finished, of {begun} of {len(settings)} settings", stop)
     if best is None:
         missed = made.nearest

@@ -69,8 +69,8 @@ def unmerged_policy(path: str, model: MarkovModel) -> PolicyGraph:
     """A policy file in which no lonely states are merged."""
     policy, space = loaded_policy(path, model)
     if model.space is None or space.digest != model.space.digest:
-        came = f"{path}, in which lonely states are merged"
-        raise InvalidInput("POLICY", came, "policies made without --merge-lonely; give it to their union")
+        got = f"{path}, in which lonely states are merged"
+        raise InvalidInput("POLICY", got, "policies made without --merge-lonely; give it to their union")
     return policy
 
 
@@ -105,14 +105,14 @@ def _merged(policy: PolicyGraph, model: MarkovModel, isolated: bool) -> Consider
 
     assert model.space is not None
     try:
-        found = merge_lonely(policy, model.space, isolated=isolated)
+        merged = merge_lonely(policy, model.space, isolated=isolated)
     except Unprotectable as error:
         raise InvalidInput("--merge-lonely", f"a policy with too few other states ({error})", "none") from None
-    if not len(found.pairs):
+    if not len(merged.pairs):
         return Considered(policy, model.space, ["no lonely states: nothing to merge"], [], {"merged": None})
-    moved = moved_states(found.space, found.pairs, model)
+    moved = moved_states(merged.space, merged.pairs, model)
     notes = [moved_words(moved, policy, model.space)]
-    return Considered(found.policy, found.space, notes, [], {"merged": moved_facts(moved)})
+    return Considered(merged.policy, merged.space, notes, [], {"merged": moved_facts(moved)})
 
 
 @click.group("policy", cls=Kinds, context_settings=CONTEXT)
@@ -161,8 +161,8 @@ def radius(model: str, covers: str | None, radius: str | None, **given: Any) -> 
     from dphmm.policy import radius as build
 
     if (covers is None) == (radius is None):
-        came = "nothing" if covers is None else f"{covers} beside --radius {radius}"
-        raise InvalidInput("--covers", came, "a distance between places, 1km; or --radius instead, not both")
+        got = "nothing" if covers is None else f"{covers} beside --radius {radius}"
+        raise InvalidInput("--covers", got, "a distance between places, 1km; or --radius instead, not both")
     states, space = loaded_model(model)
     with fields_named({"r": "--radius", "covers": "--covers"}):
         if radius is not None:

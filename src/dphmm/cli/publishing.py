@@ -153,9 +153,9 @@ def tell_fit(
 
 def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """The public settings of a command; the number of people is one where it decides the length of words."""
-    told = {name: value for name, value in given.items() if name not in _NOT_ASKED and value is not None}
+    settings = {name: value for name, value in given.items() if name not in _NOT_ASKED and value is not None}
     hidden = isinstance(given.get("states"), int) and given.get("about") is not None
-    return {**told, "about": given["about"]} if hidden else told
+    return {**settings, "about": given["about"]} if hidden else settings
 
 
 def learned_once(
@@ -174,9 +174,9 @@ def learned_once(
             made.append(learn(admitting(admit, given["event_id"], lambda event: statement)))
             return file_of(lambda path: save(made[0], path))
 
-        kept = publish(ledger, make)
-        note_data(ledger, kept, PrivateTable(data))
-        return (made[0] if kept.fresh else model_of(kept.published.result)), kept
+        stored = publish(ledger, make)
+        note_data(ledger, stored, PrivateTable(data))
+        return (made[0] if stored.fresh else model_of(stored.published.result)), stored
 
 
 def stored_fit(given: Mapping[str, Any], save: Callable[[Path], None], reason: str) -> Kept | None:
@@ -193,11 +193,11 @@ def stored_fit(given: Mapping[str, Any], save: Callable[[Path], None], reason: s
             admitting(admit, given["event_id"], lambda event: statement)(NotPrivateEvent(reason))
             return file
 
-        kept = publish(ledger, make)
-    if kept.published.result != file:
-        came = f"other rows than those of {kept.published.publication.name}, stored at {kept.published.time}"
-        raise InvalidInput("TRAJ", came, "the same file, or another --id")
-    return kept
+        stored = publish(ledger, make)
+    if stored.published.result != file:
+        got = f"other rows than those of {stored.published.publication.name}, stored at {stored.published.time}"
+        raise InvalidInput("TRAJ", got, "the same file, or another --id")
+    return stored
 
 
 def kept_rows(kept: Kept | None, ledger: str | None) -> list[Row]:

@@ -115,7 +115,7 @@ def _answer(kind: type[Question], given: Mapping[str, Any]) -> int:
     """Ask, and print what was promised; the files are written before anything is said of them."""
     console = Console(given["quiet"])
     flags = {option.name: option.flag for option in kind.options}
-    own = {name: given[name] for name in flags}
+    options = {name: given[name] for name in flags}
 
     def called(name: str) -> str:
         return flags.get(name, "--" + name.replace("_", "-"))
@@ -124,7 +124,7 @@ def _answer(kind: type[Question], given: Mapping[str, Any]) -> int:
     # A dry run asks a table of the same columns without a row.
     data = PrivateTable(given["data"]).blank().source if given["dry_run"] else given["data"]
     with _warned(console):
-        question = kind(data, given["dependence"], given["epsilon"], own, called)
+        question = kind(data, given["dependence"], given["epsilon"], options, called)
     if given["dry_run"]:
         with read_ledger(given) as ledger:
             return tell_forecast(question.forecast(given["about"], ledger, given["event_id"]), given, console)
@@ -216,16 +216,16 @@ def _summary(document: Mapping[str, Any], result: QueryResult) -> list[Row]:
             for part in result.event.parts
         }
     )
-    told = typed(result.statement, QueryStatement)
-    by, other = told.proved_by, told.domain.get("in_no_state")
+    statement = typed(result.statement, QueryStatement)
+    by, other = statement.proved_by, statement.domain.get("in_no_state")
     others = [] if other is None else [("in no state", f"other names, and places that cannot be read, are in {other}")]
     return [
         ("answered", f"{document['query']}, {document['rows']} rows"),
-        ("promise", told.sentence()),
-        ("what is hidden", told.unit.sentence(whole=told)),
+        ("promise", statement.sentence()),
+        ("what is hidden", statement.unit.sentence(whole=statement)),
         *others,
         ("noise", f"discrete Laplace on whole numbers: {', '.join(scales)}"),
-        ("depends", told.dependence.sentence()),
+        ("depends", statement.dependence.sentence()),
         ("proved", by if PROOF in by else f"{by} ({PROOF})"),
         ("written", f"{document['output']}, and what is not protected in {Path(document['statement']).name}"),
     ]

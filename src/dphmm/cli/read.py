@@ -123,16 +123,16 @@ def read(options: ReadOptions) -> int:
             return _itself(options, console)
         released = opened(options.released)
         beside = [opened(other, "--with") for other in options.others]
-        for one in (released, *beside):
-            if one.changed is not None:
-                console.warn(one.changed)
+        for release in (released, *beside):
+            if release.changed is not None:
+                console.warn(release.changed)
         answer = {
             "learn": _learned, "estimates": _estimates, "by": _shares, "positions": _positions, "event": _event,
             "paths": _paths,
         }[asked]  # fmt: skip
         document = answer(released, beside, options, console)
     if beside:
-        document["with"] = [one.folder.path.name for one in beside]
+        document["with"] = [other.folder.path.name for other in beside]
     if options.as_json:
         print_json(document)
     return 0
@@ -161,13 +161,13 @@ def _output(releases: Sequence[Released], options: ReadOptions, name: str) -> Pa
     """The file to write: as named, else in the folder of the first; checked before any work."""
     path = Path(options.output or releases[0].folder.path / name)
     table_format(str(path), "-o")
-    new_output(path, [one.folder.table for one in releases], options.force or options.output is None)
+    new_output(path, [release.folder.table for release in releases], options.force or options.output is None)
     believe = _believed(options, releases[0])
-    published = {one.model.digest for one in releases}
+    published = {release.model.digest for release in releases}
     owners = believe is not None and believe.provenance.get("private") is False and believe.digest not in published
-    if owners and any(path.absolute().parent == one.folder.path for one in releases):
-        came = f"{options.believe}, fitted on true rows without privacy"
-        raise InvalidInput("--believe", came, "-o FILE outside the release: what it reads is its owner's alone")
+    if owners and any(path.absolute().parent == release.folder.path for release in releases):
+        got = f"{options.believe}, fitted on true rows without privacy"
+        raise InvalidInput("--believe", got, "-o FILE outside the release: what it reads is its owner's alone")
     return path
 
 
@@ -199,7 +199,7 @@ def _learned(released: Released, beside: Sequence[Released], options: ReadOption
     path = Path(options.output or released.folder.path / LEARNED)
     if path.suffix != ".npz":
         raise InvalidInput("-o", str(path), "a name ending in .npz")
-    new_output(path, [one.folder.table for one in (released, *beside)], options.force or options.output is None)
+    new_output(path, [release.folder.table for release in (released, *beside)], options.force or options.output is None)
     with console.progress("learn") as progress:
         learned = released.learn(beside=beside, keep=options.output is None, progress=progress or False)
     written = None if learned.reason else str(path)
@@ -257,7 +257,7 @@ def _estimates(
         [
             ("estimates", f"{document['rows']} rows of {document['subjects']} people"),
             *readers,
-            *([("with", f"the answers of {', '.join(one.folder.path.name for one in beside)} too")] if beside else []),
+            *([("with", f"the answers of {', '.join(other.folder.path.name for other in beside)} too")] * bool(beside)),
             ("likeliest state", f"has probability {document['mean_probability']:.3g} on average"),
             ("", PUBLIC),
             ("written", written),
@@ -292,24 +292,24 @@ def _shares(released: Released, beside: Sequence[Released], options: ReadOptions
     when = {name: text for name, text in when.items() if text is not None}
     believe = _believed(options, released)
     with console.progress("read") as progress:
-        found = released.population(
+        population = released.population(
             regions, flows=options.flows is not None, believe=believe, progress=progress or False, **when
         )
-    files = [_written(released, path, _table_of(found.records()))]
+    files = [_written(released, path, _table_of(population.records()))]
     if options.flows is not None:
-        if not (flows := found.records(flows=True)):
+        if not (flows := population.records(flows=True)):
             raise InvalidInput("--flows", "nobody with two answers", "a release of several steps")
         files.append(_written(released, Path(options.flows), _table_of(flows)))
     if options.states is not None:
-        files.append(_written(released, Path(options.states), found.density_table()))
-    for note in found.notes:
+        files.append(_written(released, Path(options.states), population.density_table()))
+    for note in population.notes:
         if regions is None or note not in regions.notes:
             console.note(note)
-    if not (options.as_json or options.quiet) and len(found.densities) == 1:
-        for line in _share_lines(found.densities[0].regions):
+    if not (options.as_json or options.quiet) and len(population.densities) == 1:
+        for line in _share_lines(population.densities[0].regions):
             click.echo(line)
-    console.say([("people", f"{found.people:,}"), ("", PUBLIC), ("written", ", ".join(files)), ("", SHARES)])
-    return _shares_document(found, files)
+    console.say([("people", f"{population.people:,}"), ("", PUBLIC), ("written", ", ".join(files)), ("", SHARES)])
+    return _shares_document(population, files)
 
 
 def _positions(
@@ -328,12 +328,12 @@ def _shares_document(found: Population, files: Sequence[str]) -> dict[str, Any]:
     return {
         "periods": len(found.densities),
         "people": found.people,
-        "answers": sum(one.answers for one in found.densities),
+        "answers": sum(density.answers for density in found.densities),
         "regions": len(found.densities[0].regions),
-        "iterations": [one.iterations for one in found.densities],
-        "starts": [one.start for one in found.densities],
+        "iterations": [density.iterations for density in found.densities],
+        "starts": [density.start for density in found.densities],
         "persons_count_alike": found.public,
-        "refused": sorted({share.region for one in found.densities for share in one.regions if share.why}),
+        "refused": sorted({share.region for density in found.densities for share in density.regions if share.why}),
         "shares": found.records() if len(found.densities) == 1 else [],
         "notes": list(found.notes),
         "written": list(files),
@@ -350,7 +350,7 @@ def _table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 def _share_lines(shares: Sequence[Share]) -> list[str]:
     """A line for each region, the first twenty."""
-    rows = [(one_line(one.region), share_words(one)) for one in shares[:_SHOWN]]
+    rows = [(one_line(share.region), share_words(share)) for share in shares[:_SHOWN]]
     more = len(shares) - _SHOWN
     return [*aligned(rows), *([f"and {more} more regions, in the file"] if more > 0 else [])]
 
@@ -374,7 +374,7 @@ def _event(released: Released, beside: Sequence[Released], options: ReadOptions,
     names, users = _names(str(options.event), "--event"), None if options.user is None else [options.user]
     window = _step_or_time(str(options.first)), _step_or_time(str(options.last))
     with console.progress("read") as progress, fields_named({"states": "--event"}):
-        found = released.odds(
+        subjects = released.odds(
             *(names, *window),
             always=options.always,
             beside=beside,
@@ -383,15 +383,15 @@ def _event(released: Released, beside: Sequence[Released], options: ReadOptions,
             progress=progress,
         )
     rows = released.answers
-    last = max(int(rows.step[own].max()) for user, own in rows.by_user() if users is None or user in users)
+    last = max(int(rows.step[numbers].max()) for user, numbers in rows.by_user() if users is None or user in users)
     if isinstance(window[0], int) and window[0] > last:
         console.warn("the event begins after the last published step: of it the answers tell through the model alone")
-    left_out = (len(set(rows.users)) if users is None else 1) - len(found)
+    left_out = (len(set(rows.users)) if users is None else 1) - len(subjects)
     if left_out:
         console.warn(f"{left_out} people are left out: their first step is after --from, and no model tells of before")
     document = {
         "event": {"states": len(names), "from": window[0], "to": window[1], "always": options.always},
-        "subjects": [_odds_document(odds) for odds in found],
+        "subjects": [_odds_document(odds) for odds in subjects],
         "left_out": left_out,
         "meaning": EVENT,
     }
@@ -405,12 +405,12 @@ def _paths(released: Released, beside: Sequence[Released], options: ReadOptions,
     from dphmm.session.smoothing import Smoothers
 
     users = None if options.user is None else [options.user]
-    one, other = (named_states(released.space, _names(path, "--paths"), "--paths") for path in options.paths or ())
+    first, second = (named_states(released.space, _names(path, "--paths"), "--paths") for path in options.paths or ())
     smoothers, others = Smoothers(released.subjects), OtherRows([(each.answers, each.subjects) for each in beside])
     bounds = []
-    for user, own in rows_of_users(released.answers, users):
-        published = published_of(released.answers, user, own, released.subjects.setting.model)
-        bound = path_loss(smoothers.of(user), published, one, other, others.of(user))
+    for user, numbers in rows_of_users(released.answers, users):
+        published = published_of(released.answers, user, numbers, released.subjects.setting.model)
+        bound = path_loss(smoothers.of(user), published, first, second, others.of(user))
         bounds.append({"subject": user, "bound": _finite(bound)})
     document = {"subjects": bounds, "meaning": PATHS}
     _tell_subjects(document, options)
@@ -458,13 +458,13 @@ def _tell_subjects(document: Mapping[str, Any], options: ReadOptions) -> None:
     if options.as_json:
         return
     rows: list[Row] = []
-    for one in document["subjects"]:
-        bound = "none" if one["bound"] is None else f"{one['bound']:.6g}"
+    for subject in document["subjects"]:
+        bound = "none" if subject["bound"] is None else f"{subject['bound']:.6g}"
         words = f"bound {bound}"
-        if "prior" in one:
-            words = f"probability {one['prior']:.6g} before, {one['posterior']:.6g} after {one['answers']} answers; "
-            words += _loss_words(one, bound)
-        rows.append((one_line(one["subject"]), words))
+        if "prior" in subject:
+            words = f"probability {subject['prior']:.6g} before, {subject['posterior']:.6g} after "
+            words += f"{subject['answers']} answers; {_loss_words(subject, bound)}"
+        rows.append((one_line(subject["subject"]), words))
     for line in (*aligned(rows), document["meaning"]):
         click.echo(line)
 
@@ -498,20 +498,20 @@ def _itself(options: ReadOptions, console: Console) -> int:
                 "--plans", options.plans, "OUT a folder, whose model has the states; or dphmm.audit.read"
             )
         states = loaded_model(str(place.path / MODEL))[1]
-    found = read_released(table, states=states, plans=options.plans, prior=options.prior, coverage=options.coverage)
-    output = None if options.output is None else found.to_arrow()
+    reading = read_released(table, states=states, plans=options.plans, prior=options.prior, coverage=options.coverage)
+    output = None if options.output is None else reading.to_arrow()
     if output is not None and options.output is not None:
         write_table(options.output, output if str(options.output).endswith(".parquet") else _in_csv(output))
-    if found.changed is not None:
-        console.warn(found.changed)
+    if reading.changed is not None:
+        console.warn(reading.changed)
     if options.as_json:
-        print_json({**found.document(), "output": options.output})
+        print_json({**reading.document(), "output": options.output})
         return 0
-    lines = found.lines
+    lines = reading.lines
     if options.sentences:
-        if found.statement is None:
+        if reading.statement is None:
             raise InvalidInput("--statement", "no privacy statement", "one beside the file")
-        lines = [f"{name}: {sentence}" for name, sentence in found.statement.rows()]
+        lines = [f"{name}: {sentence}" for name, sentence in reading.statement.rows()]
     elif place is not None:
         for label, line in Released(place).story.rows():
             click.echo(f"{label:<14} {line}".rstrip())
@@ -526,5 +526,5 @@ def _in_csv(table: pa.Table) -> pa.Table:
     """The table with its regions as JSON lists: CSV has none, and names may have any separator in them."""
     if "region" not in table.column_names:
         return table
-    told = [json.dumps(region, ensure_ascii=False) for region in table.column("region").to_pylist()]
-    return table.set_column(table.column_names.index("region"), "region", [told])
+    regions = [json.dumps(region, ensure_ascii=False) for region in table.column("region").to_pylist()]
+    return table.set_column(table.column_names.index("region"), "region", [regions])

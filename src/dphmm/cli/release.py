@@ -179,7 +179,7 @@ def work_ahead(rows: VisitTable) -> list[Row]:
 
 
 def _document(batch: Batch, published: Published, statement: ReleaseStatement, loaded: LoadedVisits) -> dict[str, Any]:
-    report, totals, told = batch.report, statement.totals, document(statement)
+    report, totals, facts = batch.report, statement.totals, document(statement)
     return {
         "rows": report.rows + len(loaded.rejected) + loaded.without_place,
         "rejected": by_reason(loaded.rejected),
@@ -196,10 +196,10 @@ def _document(batch: Batch, published: Published, statement: ReleaseStatement, l
         "plans": len(published.plans),
         "mechanisms": dict(published.mechanisms),
         "epsilon_per_release": statement.epsilon,
-        "varied": told.get("varied"),
-        "beginnings": told.get("beginnings"),
-        "sequence": told.get("sequence"),
-        "covered_distance": told["covered_distance"],
+        "varied": facts.get("varied"),
+        "beginnings": facts.get("beginnings"),
+        "sequence": facts.get("sequence"),
+        "covered_distance": facts["covered_distance"],
         "largest_epsilon_sum": totals.epsilon_sum,
         "largest_cost_sum": totals.cost_sum,
         "secure": statement.randomness.secure,
@@ -207,7 +207,7 @@ def _document(batch: Batch, published: Published, statement: ReleaseStatement, l
         "model_people_known_by": statement.model.people_known_by,
         "private": statement.private,
         "reasons": statement.reasons,
-        "learning": told["learning"],
+        "learning": facts["learning"],
     }
 
 
@@ -229,11 +229,11 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, output: s
         (nowhere, "without place", f"{nowhere:,} rows with empty cells there: they have no answer"),
         (True, "written", f"{output}, which may be published as it is; {owner} is for you alone"),
     ]
-    kept = [(label, text) for mentioned, label, text in rows if mentioned]
+    shown = [(label, text) for mentioned, label, text in rows if mentioned]
     if click.get_current_context().obj != ONE_OF_MANY:
-        kept.append(("next", f"dphmm report {quote(output)}"))
+        shown.append(("next", f"dphmm report {quote(output)}"))
     # A command is one line, to be copied.
-    return [row for one in kept for row in ([one] if one[0] == "next" else wrapped_row(*one))]
+    return [row for pair in shown for row in ([pair] if pair[0] == "next" else wrapped_row(*pair))]
 
 
 def preview(job: Job, options: ReleaseOptions, console: Console) -> int:
@@ -251,9 +251,9 @@ def preview(job: Job, options: ReleaseOptions, console: Console) -> int:
     check = table_check(batch, loaded, seen, options.trajectories, budget=False) if options.check else None
     agree_to_no_limit(batch, options, console)
     rejected = by_reason(loaded.rejected)
-    told = release_preview(batch, rows)
+    facts = release_preview(batch, rows)
     counted = {"rejected": rejected, "without_place": loaded.without_place}
-    document: dict[str, Any] = {"rows": rows.n_rows + sum(rejected.values()) + loaded.without_place, **counted, **told}
+    document: dict[str, Any] = {"rows": rows.n_rows + sum(rejected.values()) + loaded.without_place, **counted, **facts}
     document |= {} if check is None else {"check": asdict(check)}
     schedule = batch.setting.schedule
     most = "" if schedule is None or schedule.kind != "paced" else "at most "

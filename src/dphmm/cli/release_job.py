@@ -168,8 +168,8 @@ class Job:
             setting.pop("mechanism", None)
         choices: dict[str, Any] = {name: getattr(options, name) for name in _CHOICES}
         choices = {name: choice for name, choice in choices.items() if choice is not None} | setting
-        if "protection" not in setting and (kept := _kept(options, "protection")) is not None:
-            choices["protection"] = kept
+        if "protection" not in setting and (protection := _kept(options, "protection")) is not None:
+            choices["protection"] = protection
         choices["promise"] = options.promise
         schedule, planned = asked_schedule(options, (model, policy, space), choices)
         choices |= schedule
@@ -193,10 +193,10 @@ class Job:
         more |= {"schedule": options.schedule, "epsilon": options.epsilon}
         public = (self.model, self.policy, self.space, self.choices["promise"])
         with Console(options.quiet).progress("plans") as progress:
-            found = plan(*public, progress=progress or False, **more)
-        choices = {**self.choices, "schedule": found.schedule}
+            planned = plan(*public, progress=progress or False, **more)
+        choices = {**self.choices, "schedule": planned.schedule}
         epsilon = None if options.epsilon is None else self.epsilon
-        return replace(self, epsilon=epsilon, choices=choices, planned=found, open_schedule=False)
+        return replace(self, epsilon=epsilon, choices=choices, planned=planned, open_schedule=False)
 
     def batch(self, ledger: Ledger | None) -> Batch:
         """The releases of this job, kept in a ledger."""
@@ -240,8 +240,8 @@ def people(job: Job, rows: VisitTable, sha256: str, options: ReleaseOptions, con
         raise InvalidInput("--model-people", "others, of a model that was fitted on this very file", "same, or nothing")
     if declared == "others" and among:
         path = people_path(options.model).name
-        came = "others, of a model that was fitted on somebody with the user name of one who is released"
-        raise InvalidInput("--model-people", came, f"same, or nothing; if only the names are alike, remove {path}")
+        got = "others, of a model that was fitted on somebody with the user name of one who is released"
+        raise InvalidInput("--model-people", got, f"same, or nothing; if only the names are alike, remove {path}")
     return whom_of(job.model.provenance, whom(declared, among, same_file))
 
 
@@ -340,8 +340,8 @@ def _without_limit(setting: Setting, noun: str, console: Console) -> str:
 
     with console.progress("no limit") as progress:
         stage_of(progress, "what a reader finds")
-        found = without_limit(setting)
-    return no_limit(found if isinstance(found, str) else replace(found, noun=noun))
+        findings = without_limit(setting)
+    return no_limit(findings if isinstance(findings, str) else replace(findings, noun=noun))
 
 
 def in_folder(options: ReleaseOptions) -> ReleaseOptions:
@@ -419,11 +419,11 @@ def asked_schedule(
         from dphmm.choose.schedule_plan import read_plan
 
         with fields_named({"path": "--plan", "plan": "--plan"}):
-            found = read_plan(options.plan, *public)
+            planned = read_plan(options.plan, *public)
         return {
-            "schedule": found.schedule,
-            **_planned_with(found.options, loaded_setting(options.policy, public[2])),
-        }, found
+            "schedule": planned.schedule,
+            **_planned_with(planned.options, loaded_setting(options.policy, public[2])),
+        }, planned
     if options.hours:
         hours = [hour.strip() for several in options.hours for hour in several.split(",")]
         each = choices["promise"].exact / len(hours) if options.epsilon is None else options.epsilon
@@ -434,9 +434,9 @@ def asked_schedule(
     if options.schedule == "every":
         return {}, None
     text = _kept(options, "schedule")
-    kept = None if text is None else Schedule.read(text)
-    same = kept is not None and (kept.promise, kept.kind) == (choices["promise"], options.schedule)
-    return {"schedule": kept} if same else {}, None
+    stored = None if text is None else Schedule.read(text)
+    same = stored is not None and (stored.promise, stored.kind) == (choices["promise"], options.schedule)
+    return {"schedule": stored} if same else {}, None
 
 
 def _kept(options: ReleaseOptions, option: str) -> str | None:
@@ -593,8 +593,8 @@ def release_stream(job: Job, options: ReleaseOptions, console: Console) -> int:
         if stream.batch.caps.promise is not None:
             console.say([("over paths", stream.batch.caps.promise.sentence())])
         if stream.batch.setting.schedule is not None:
-            told = f"{stream.batch.setting.schedule}; lines of other steps have no answer"
-            console.say([("schedule", told)])
+            sentence = f"{stream.batch.setting.schedule}; lines of other steps have no answer"
+            console.say([("schedule", sentence)])
         printed = 0
         with ExitStack() as at_end:
             at_end.callback(lambda: write_counts(counts, _counts(stream, lines.rejected)))
@@ -638,8 +638,8 @@ def _waiting_rows(stream: Stream) -> list[Row]:
     if not stream.binned:
         return []
     bins = f"time bins of {stream.batch.setting.model.step} s"
-    told = f"the last line of each subject, in {bins}: when a line of a later bin or the end of input closes a bin"
-    return [("answers", f"{told}; --answer first answers at once")]
+    waiting = f"the last line of each subject, in {bins}: when a line of a later bin or the end of input closes a bin"
+    return [("answers", f"{waiting}; --answer first answers at once")]
 
 
 def _counts(stream: Stream, rejected: Mapping[str, int]) -> dict[str, Any]:

@@ -86,8 +86,8 @@ def report(**given: Any) -> int:
             figures = [] if given["figures"] is None else write_figures(Path(given["figures"]), made)
     if made.owner_only:
         hint = "" if "owner" in path.name else f"; a name such as {path.stem}.owner.html would say so"
-        told = "shows where people truly were" if made.planar else "was measured against the truth"
-        console.warn(f"{path.name} {told}: for the data owner alone, readable by you only{hint}")
+        reason = "shows where people truly were" if made.planar else "was measured against the truth"
+        console.warn(f"{path.name} {reason}: for the data owner alone, readable by you only{hint}")
     if made.truth is not None and (made.truth.mean or 0.0) > made.truth.without:
         console.warn("the measured error is larger than without the file: is --truth the table that was released?")
     document = _document(made, path, figures) | ({} if attacks is None else {"attacks": attacks.document()})

@@ -60,14 +60,14 @@ def synthesize(**given: Any) -> None:
     table_format(given["output"], "-o")
     with fields_named(_FIELDS):
         statement = SyntheticStatement.of(model, given["people"], given["steps"], like=given["like"] is not None)
-        found = _drawn(model, space, given)
-    save_trajectories(given["output"], found, inputs=inputs)
+        trajectories = _drawn(model, space, given)
+    save_trajectories(given["output"], trajectories, inputs=inputs)
     write_statement(given["output"], statement)
     if statement.private is not True:
         console.warn(statement.sentence())
-    told = {**document(statement), "rows": len(found), "output": given["output"]}
+    facts = {**document(statement), "rows": len(trajectories), "output": given["output"]}
     if given["as_json"]:
-        print_json(told)
+        print_json(facts)
         return
     console.say(
         [

@@ -359,7 +359,7 @@ def split(trajectories: str, share: str, user_column: str, seed: int | None, **g
     if seed is not None:
         console.warn("--seed: anybody with it can tell who is in which file; leave it out but for tests")
     with fields_named({"share": "--share", "first": "-o", "second": "-o", "seed": "--seed"}):
-        found = split_file(
+        counts = split_file(
             trajectories,
             share,
             first,
@@ -370,11 +370,11 @@ def split(trajectories: str, share: str, user_column: str, seed: int | None, **g
         )
     if given["as_json"]:
         print_json(
-            {"people": [found.first, found.second], "rows_without_user": found.nameless, "output": [first, second]}
+            {"people": [counts.first, counts.second], "rows_without_user": counts.nameless, "output": [first, second]}
         )
     console.say(
         [
-            ("", f"{found.first} people in {first}, {found.second} in {second}"),
-            ("", f"{found.nameless} rows without a user are in neither" if found.nameless else "no name is in both"),
+            ("", f"{counts.first} people in {first}, {counts.second} in {second}"),
+            ("", f"{counts.nameless} rows without a user are in neither" if counts.nameless else "no name is in both"),
         ]
     )

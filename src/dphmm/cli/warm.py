@@ -50,22 +50,22 @@ def warm(to: str | None, quiet: bool, as_json: bool) -> int | None:
         process.tell = None
         refused: list[str] = []
         process.warn = refused.append
-        began, told = monotonic(), monotonic()
-        done = compiled = found = 0
+        began, printed = monotonic(), monotonic()
+        done = compiled = cached = 0
         for done, total in _run_everything():
-            compiled = sum(sum(one.stats.cache_misses.values()) for one in KERNELS)
-            found = sum(sum(one.stats.cache_hits.values()) for one in KERNELS)
-            if monotonic() - told >= SECONDS_BETWEEN_LINES:
-                told = monotonic()
+            compiled = sum(sum(kernel.stats.cache_misses.values()) for kernel in KERNELS)
+            cached = sum(sum(kernel.stats.cache_hits.values()) for kernel in KERNELS)
+            if monotonic() - printed >= SECONDS_BETWEEN_LINES:
+                printed = monotonic()
                 console.say([("", f"warm: {done} of {total} commands, {compiled} kernels compiled")])
         seconds, where = monotonic() - began, folder()
     if refused:
         console.warn(refused[0])
         return FAILED
     if as_json:
-        print_json({"folder": str(where), "compiled": compiled, "found": found, "seconds": round(seconds, 1)})
+        print_json({"folder": str(where), "compiled": compiled, "found": cached, "seconds": round(seconds, 1)})
         return None
-    console.say([("compiled", f"{compiled} kernels, in {seconds:.0f} s"), ("there before", f"{found}")])
+    console.say([("compiled", f"{compiled} kernels, in {seconds:.0f} s"), ("there before", f"{cached}")])
     click.echo(where)
     return None
 
@@ -98,8 +98,8 @@ def _run(line: str, folder: Path) -> None:
     name, *words = shlex.split(line)
     module, _, attribute = COMMANDS[name][0].partition(":")
     command: Any = getattr(import_module(module), attribute)
-    given = (folder / "walks.jsonl").read_text() if words[0] == "-" else None
-    result = CliRunner().invoke(command, [_placed(word, folder) for word in words], given, standalone_mode=False)
+    stdin = (folder / "walks.jsonl").read_text() if words[0] == "-" else None
+    result = CliRunner().invoke(command, [_placed(word, folder) for word in words], stdin, standalone_mode=False)
     if result.exception is not None:
         raise result.exception
 
@@ -225,11 +225,11 @@ def _release(name: str, model: str, policy: str, setting: str = "") -> Iterator[
 
 
 def _questions() -> Iterator[str]:
-    given = "--model map.npz --policy map-radius.json"
+    of_map = "--model map.npz --policy map-radius.json"
     for model in _SPACES:
         yield f"check-release {model}-radius-support.out"
     yield "plan map.npz --details --policy map-radius.json --epsilon 1 --steps 4 --states"
-    yield f"account map-radius-support.db --temporal {given}"
+    yield f"account map-radius-support.db --temporal {of_map}"
     yield "account line-radius-support.db --temporal --model line.npz --policy line-radius.json"
     yield "optimize map.npz --policy map-radius.json --epsilon 1 -o made.npz --quiet"
     yield from _release("made", "map", "radius map.npz --radius 1500m", "--setting mechanism made.npz")
