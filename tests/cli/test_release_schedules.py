@@ -188,8 +188,8 @@ def test_a_plan_speaks_of_a_file_with_a_whole_block(promise, hours, whole):
     space = dphmm.StateSpace([0, 1])
     # 1 January 1970 was a day of 24 hours from midnight.
     time = np.array(list(hours)) * 3600 * 10**6
-    states = np.zeros(len(time), dtype=np.int64)
-    rows = Trajectories(("ann",), states, time=time, step=None, state=states)
+    users = np.zeros(len(time), dtype=np.int64)
+    rows = Trajectories(("ann",), users, time=time, step=None, state=np.full(len(time), "0", dtype=object))
     table = VisitTable.of(rows, space, 3600)
     schedule = Schedule(dphmm.SequencePromise(2, **promise), 1, (1, 2))
     assert (whole_blocks(schedule, 3600, table.steps[0], table.n_visits) > 0) is whole
