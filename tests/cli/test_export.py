@@ -93,7 +93,7 @@ def test_a_release_is_exported_as_a_log(tmp_path, run):
     chosen = {"case_names": "random", "bits": dphmm.ReplayBits(1), "check": False, "progress": False}
     setup.plan(9, steps=3, schedule="every").release(rows, tmp_path / "out", **chosen)
     said = run("export", tmp_path / "out", "-o", tmp_path / "log.xes").stderr
-    assert "4 events of path" in said and "their days are invented" in said
+    assert "4 events: the likeliest path" in said and "their days are invented" in said
     assert import_trajectories(tmp_path / "log.xes", "xes").trajectories.state.tolist() == ["a", "b"] * 2
     assert (
         "--what: got place"

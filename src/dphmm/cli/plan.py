@@ -191,7 +191,7 @@ def forecast_lines(world: World, seconds: float) -> list[str]:
     from dphmm.choose.planning import state_name
 
     moves = round(model.n_transitions / model.n_states)
-    cells = f"{model.n_states:,} {state_name(space)}s with {moves:,} moves each"
+    cells = f"{model.n_states:,} {'label' if space.has_labels else state_name(space)}s with {moves:,} moves each"
     remedy = ""
     if isinstance(space, Grid):
         # Twice as wide cells are a quarter of them, with a quarter of the moves from each.

@@ -316,7 +316,7 @@ def _as_log(released: str, what: str | None, given: dict[str, Any]) -> None:
     if given["as_json"]:
         print_json({"events": events, "what": chosen, "output": given["output"]})
     console = Console(given["quiet"])
-    console.say([("", f"{events} events of {chosen}"), ("", f"written to {given['output']}")])
+    console.say([("", f"{events} events: {made}"), ("", f"written to {given['output']}")])
     if times is None:
         console.say([("", "their days are invented, one for each position: no times were published")])
 
