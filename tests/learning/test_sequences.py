@@ -12,7 +12,7 @@ import pytest
 
 import dphmm
 from dphmm.decoding import rows_and_subjects
-from dphmm.learning.sequences import public_slots, slots_of, stretches_of
+from dphmm.learning.sequences import longest_gap, public_slots, slots_of, stretches_of
 from learning.test_expectation import HALVES
 from learning.test_expectation import HOURS as SIX
 from learning.test_learn import HOUR, MODEL, POLICY, SPACE, STEPS, regular, released
@@ -48,3 +48,8 @@ def test_gaps_cut_a_sequence(monkeypatch):
     _, (one, two) = stretches_of(rows, subjects, MODEL)
     assert (len(one.which), len(two.which)) == (3, 11) and one.prior is None and two.phase - one.phase == 13
     assert np.allclose(two.prior, MODEL.initial) and (two.which >= 0).all()
+
+
+@pytest.mark.parametrize(("gaps", "longest"), [([1, 1, 60], 48), ([24, 30, 60], 120), ([400, 400], 512), ([], 512)])
+def test_sequences_of_close_answers_are_cut_at_shorter_gaps(gaps, longest):
+    assert longest_gap(np.array(gaps, dtype=np.int64)) == longest

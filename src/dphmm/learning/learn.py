@@ -21,7 +21,7 @@ import numpy as np
 from dphmm._progress import Progress, shown
 from dphmm.decoding import OtherQuery, rows_and_subjects
 from dphmm.learning.expectation import Chain, Sample
-from dphmm.learning.sequences import LONGEST_GAP, Stretch, public_slots, stretches_of
+from dphmm.learning.sequences import Stretch, longest_gap, public_slots, stretches_of
 from dphmm.learning.tilt import AROUND, Tilt
 from dphmm.markov.model import ANSWERS, MarkovModel
 from dphmm.markov.slots import Slots
@@ -290,7 +290,7 @@ class Drawn(NamedTuple):
             if len(asked):
                 gaps = np.diff(rows.step[asked])
                 names.append(user)
-                steps.append(1 + int(np.where(gaps > LONGEST_GAP, 1, gaps).sum()))
+                steps.append(1 + int(np.where(gaps > longest_gap(gaps), 1, gaps).sum()))
         order, each = by_name(names), plan.n_transitions + plan.n_states
         total = np.cumsum(np.array(steps, dtype=np.int64)[order])
         count = int((total <= min(MOST_STEPS, MOST_MOVES // each)).sum())

@@ -22,6 +22,8 @@ from dphmm.types import FloatArray, IntArray
 
 #: A sequence is cut after so many steps without an answer, and has at most so many numbers.
 LONGEST_GAP, MOST_NUMBERS = 512, 2**24
+#: It is cut sooner where answers are closer: after so many steps, and so many times the usual gap.
+_SHORT_GAP, _OF_USUAL = 48, 4
 _DAY = 86_400
 
 
@@ -64,6 +66,14 @@ def slots_of(slots: Slots | None, phase: int, moves: int, step: int | None) -> I
     return np.zeros(moves, dtype=np.int64) if slots is None else slots.of_steps(phase + np.arange(moves), step)
 
 
+def longest_gap(gaps: IntArray) -> int:
+    """The longest gap between answers over which a person's sequence goes on; ``gaps`` (n,): all of theirs, in steps.
+
+    Over much longer gaps than the usual one answers tell next to nothing of single moves, and each step takes time.
+    """
+    return min(LONGEST_GAP, max(_SHORT_GAP, _OF_USUAL * int(np.median(gaps)))) if len(gaps) else LONGEST_GAP
+
+
 def stretches_of(
     rows: ReleasedRows,
     subjects: Subjects,
@@ -94,12 +104,12 @@ def _cut(steps: Steps | JointSteps, person: int, begins: bool, offset: int, base
     rows = steps.rows(0, len(steps.t))
     asked, table = np.flatnonzero(steps.asked), rows.relative
     longest = max(1, MOST_NUMBERS // base.n_states)
-    parts, first = [], int(steps.t[0])
+    parts, first, most = [], int(steps.t[0]), longest_gap(np.diff(steps.t[asked]))
     if steps.t[asked[0]] - first > LONGEST_GAP:
         first = int(steps.t[asked[0]])
     while len(asked):
         at = steps.t[asked]
-        gaps = np.flatnonzero(np.diff(at) > LONGEST_GAP)
+        gaps = np.flatnonzero(np.diff(at) > most)
         end = min(int(gaps[0]) + 1 if len(gaps) else len(at), max(1, int(np.searchsorted(at, first + longest))))
         which = np.full(int(at[end - 1]) - first + 1, -1)
         which[at[:end] - first] = rows.which[asked[:end]]
