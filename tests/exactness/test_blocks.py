@@ -48,7 +48,7 @@ def instance_of(number):
 
 def unpacked(block, frame):
     """The plan of a block's only row, put together from its columns alone."""
-    found, law, plan = block.found, int(block.numbers[0]), block.plans[0]
+    found, law, plan = block.planned, int(block.numbers[0]), block.plans[0]
     size, laws = int(found.sizes[0]), block.laws
     normals, offsets = found.facets[0, : 2 * size].reshape(size, 2), found.facets[0, 2 * size : 3 * size]
     body = Body(normals.copy(), offsets.copy(), found.vertices[0, : 2 * size].copy(), None, exact=True)

@@ -48,6 +48,12 @@ def whole_name(name: str) -> str:
     return whole[1] if (whole := _WHOLE.fullmatch(name)) else name
 
 
+def _whole_number(name: str) -> tuple[str, str, str]:
+    """What whole numbers have in common that differ in zeros after a point alone, without a branch."""
+    before, point, after = name.partition(".")
+    return before, after.strip("0"), point[len(after) :]
+
+
 def check_names(names: Sequence[str], n: int) -> tuple[str, ...]:
     """Names as a tuple: ``n`` distinct printable strings of 1 to 200 characters, or InvalidInput."""
     if isinstance(names, str):
@@ -203,16 +209,18 @@ class StateSpace:
         return {name: state for state, name in enumerate(self.names)}
 
     @cached_property
-    def _states_by_whole_name(self) -> dict[str, int]:
-        states = dict[str, int]()
-        for state, name in enumerate(map(whole_name, self.names)):
-            states[name] = -1 if name in states else state
+    def _states_by_whole_number(self) -> dict[tuple[str, str, str], int]:
+        states = dict[tuple[str, str, str], int]()
+        for state, name in enumerate(self.names):
+            key = _whole_number(name)
+            if key == (whole_name(name), "", "") and _NUMBER.fullmatch(key[0]):
+                states[key] = -1 if key in states else state
         return states
 
     def index_of(self, name: str) -> int:
         """The state with this name, or -1. "3", "3.0" and "3.00" are one name, unless two states have two of them."""
-        state = self._states_by_name.get(name)
-        return self._states_by_whole_name.get(whole_name(name), -1) if state is None else state
+        # Both are looked up, whatever the name is: true states must not decide which lines run.
+        return self._states_by_name.get(name, self._states_by_whole_number.get(_whole_number(name), -1))
 
     def indices_of(self, names: ArrayLike) -> IntArray:
         """States int64 (n,) of many names; -1 where there is none."""

@@ -39,6 +39,7 @@ GIVEN: dict[str, Any] = {
     "state_column": None,
     "max_length": 100,
     "spelling": None,
+    "ledger": None,
 }
 CAPS = [Caps(2), Caps(3), Caps(2, 2), Caps(3, 2)]
 
