@@ -18,9 +18,10 @@ import ast
 import hashlib
 import os
 import pickle
+import secrets
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ParamSpec, TypeVar, cast
@@ -28,11 +29,17 @@ from typing import Any, ParamSpec, TypeVar, cast
 import llvmlite
 import numba
 import platformdirs
-from numba.core import event, types
+from numba.core import bytecode, event, types
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from dphmm._kernels import process
+
+# Numba names machine code, and the list of Python objects beside it, by function, types and a number that each process
+# counts up. A list that was loaded under a name is not loaded again, and code that is compiled under the same name
+# appends to it: where two processes had counted alike, the second left a file that asks for objects that nobody has.
+# Random numbers of 60 bits are never alike.
+bytecode.FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 60), None)  # type: ignore[assignment]
 
 #: The decorator is no kernel; what it asks of the compiler is told to the cache instead.
 _DECORATOR = "dphmm._kernels.compiled"
