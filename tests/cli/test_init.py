@@ -385,6 +385,7 @@ def test_a_table_of_cases_activities_and_times_is_an_event_log_whatever_they_are
     data = pipeline["data"]
     roles = tuple(data.get(f"{role}-column") for role in ("user", "time", "state"))
     assert (roles if data.get("kind") == "events" else None) == columns
+    assert ('# lifecycle = "start"' in text) == ("lifecycle" in header)
     assert ("per" not in pipeline["plan"] and "step" not in pipeline["fit"]) or columns is None
     assert ('noun = "case"' in text) == (columns is not None)
 

@@ -22,7 +22,7 @@ from dphmm.cli.help import CONTEXT, Command
 from dphmm.cli.options import force, messages, new_output
 from dphmm.cli.pipeline import COLUMN, QUESTIONS
 from dphmm.errors import InvalidInput
-from dphmm.storage.cells import delimiter_within
+from dphmm.storage.cells import delimiter_within, lifecycle_column
 from dphmm.storage.csv_files import Text, TextMember, csv_names, looks_like_data
 from dphmm.storage.importers import RECIPES
 from dphmm.storage.importers.folders import is_many, text_member
@@ -225,6 +225,7 @@ def _standard(known: Known, columns: Sequence[str]) -> list[str]:
     lines = [f'kind = "{known.kind}"  # {known.called}', *[known.person] * bool(known.person), *[_ZONE] * known.zone]
     if known.kind == "events":
         lines += _CASES
+        lines += [_TRANSITION] * (not columns or lifecycle_column(columns) is not None)
     if known.kind in ("csv", "events") and columns:
         times = [name for name in columns if looks_like_times(name)]
         for role, name in zip(("user", "time", "state"), known.columns, strict=True):
@@ -396,6 +397,7 @@ _CASES = (
     "# Choose it, never take it from the data; END is a name of states-file, and [plan] steps is the same number",
     '# case-names = "kept"  # in place of random names: names and the order of cases tell when they began',
 )
+_TRANSITION = '# lifecycle = "start"  # or "all": without it complete events count, and those without a transition'
 _PLAN = (
     "",
     "[plan]  # when to ask: a budget becomes a schedule",

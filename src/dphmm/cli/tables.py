@@ -36,6 +36,7 @@ from dphmm.storage.geo_files import PLACES, write_released
 from dphmm.storage.importers import DOCUMENTS, RECIPES, import_trajectories
 from dphmm.storage.importers.folders import list_left_out
 from dphmm.storage.inputs import checked_input, steady
+from dphmm.storage.layouts import TRANSITIONS
 from dphmm.storage.private_tables import rejected_path
 from dphmm.storage.release_folder import folder_of
 from dphmm.storage.tables import table_format
@@ -153,6 +154,9 @@ _command(
         "--length", type=int, metavar="N", help="Every case has N rows, END after its last event; public: choose it."
     ),
     click.option(
+        "--lifecycle", type=click.Choice(TRANSITIONS), help="Events that are read, by transition.  [default: complete]"
+    ),
+    click.option(
         "--case-names", type=click.Choice(["random", "kept"]), default="random", show_default=True, help="In OUT."
     ),
     click.option(
@@ -205,7 +209,7 @@ _FIELDS = {
     "columns": "--columns", "path": "SRC", "time": "--time-column", "user": "--user-column", "delimiter": "--delimiter",
     "comment": "--comment", "encoding": "--encoding", "names": "--names", "step": "--step", "timezone": "--timezone",
     "crs": "--crs", "source": "SRC", "names_file": "--names-file",
-    "length": "--length", "each_trip": "--each-trip", "user_name": "--user",
+    "length": "--length", "lifecycle": "--lifecycle", "each_trip": "--each-trip", "user_name": "--user",
     **{f"{role}_column": f"--{role}-column" for role in ("time", "state", "lat", "lon")},
 }  # fmt: skip
 

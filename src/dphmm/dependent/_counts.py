@@ -19,6 +19,7 @@ from dphmm._cached import cached_property
 from dphmm._checks import exact_number, whole
 from dphmm.dependent._dependence import OF_A_MODEL, Budget, about, add_integer_noise, model_with_states
 from dphmm.dependent._inputs import (
+    CONSISTENT,
     MAX_ROWS,
     RELATION,
     SPELLING,
@@ -255,7 +256,7 @@ class Histogram(CountedQuestion):
             "ZONE",
         ),
         Option("windows", "Count in windows: a number of steps, or 0:24,24:48.", "W"),
-        Option("consistent", "No counts below 0, same noisy totals (post-processing).", kind=bool, default=False),
+        CONSISTENT,
     )
 
     def check(self, dependence: Any) -> None:

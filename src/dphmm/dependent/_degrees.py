@@ -29,6 +29,7 @@ from dphmm._checks import one_of, whole
 from dphmm.dependent._counts import with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise, check_header, is_edge_text
 from dphmm.dependent._inputs import (
+    CONSISTENT,
     RELATION,
     SPELLING,
     Called,
@@ -124,13 +125,7 @@ class Degree(CountedQuestion):
         Option("columns", "The columns of the two ends, unless DATA has two.", "A,B"),
         SPELLING,
         replace(RELATION, help="None: --level says what neighbours are.", default=None, shown=False),
-        Option(
-            "consistent",
-            "No counts below 0, and all people counted  [default: so]",
-            kind=bool,
-            default=True,
-            flags=("--consistent/--raw",),
-        ),
+        replace(CONSISTENT, help="No counts below 0, and all people counted  [default: so]", default=True),
     )
 
     @classmethod

@@ -19,7 +19,7 @@ import numpy as np
 from dphmm._checks import whole
 from dphmm.dependent._counts import LAST, Histogram, with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise
-from dphmm.dependent._inputs import Option, Rejected, first_of_each
+from dphmm.dependent._inputs import CONSISTENT, Option, Rejected, first_of_each
 from dphmm.dependent._question import Answered, ExactCounts, Found, PerPerson
 from dphmm.dependent._records import MOST_TIMES, Records, new_name, records_of
 from dphmm.errors import InvalidInput
@@ -148,7 +148,7 @@ class Flows(Histogram):
         *(_OPTIONS[name] for name in ("time_column", "state_column", "times", "step", "first", "timezone")),
         Option("moves", "Two rows in one state are no trip.", kind=bool, default=False),
         Option("ends", "A person's first and last row are a move from (start) and to (end).", kind=bool, default=False),
-        Option("consistent", "No counts below 0, the same noisy total (post-processing).", kind=bool, default=False),
+        CONSISTENT,
     )
     _chained = False
 

@@ -68,6 +68,13 @@ SPELLING = Option(
     "else same]",
     "same|exact",
 )
+CONSISTENT = Option(
+    "consistent",
+    "No counts below 0, the same noisy totals (post-processing).",
+    kind=bool,
+    default=False,
+    flags=("--consistent/--raw",),
+)
 MAX_ROWS = Option(
     "max_rows_per_user",
     "A public number: the first K rows of each person count. Needed with group and friends; group:K says it too.",

@@ -24,7 +24,7 @@ from dphmm.storage import columns
 from dphmm.storage.columns import REASONS as TIME_REASONS
 from dphmm.storage.columns import Numbering, Times
 from dphmm.storage.csv_files import listed, looks_like_data
-from dphmm.storage.layouts import PLAIN, ROLES, Layout
+from dphmm.storage.layouts import LIFECYCLE, PLAIN, ROLES, Layout
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ _MEANINGS = {"invalid_place": "lat -90..90, lon -180..180 or 0..360"}
 OWNER = "\x00user"
 # Names under which a place is found when none is given.
 LATITUDES, LONGITUDES = ("lat", "latitude"), ("lon", "lng", "long", "longitude")
+#: Names of a column of transitions, which an event log has.
+_LIFECYCLE = re.compile(r"(?i)lifecycle(?:[\W_]?(?:transition|id|status))?")
 
 
 def explained(reason: str) -> str:
@@ -72,12 +74,13 @@ class Roles:
     lon: str | None = None
     state: str | None = None
     trip: str | None = None
+    lifecycle: str | None = None
 
     @property
     def names(self) -> list[str]:
         """The columns to read, each once."""
         marks = (self.time, self.step, self.order)
-        names = (self.user, *marks, self.lat, self.lon, self.state, self.trip)
+        names = (self.user, *marks, self.lat, self.lon, self.state, self.trip, self.lifecycle)
         return list(dict.fromkeys(name for name in names if name is not None))
 
 
@@ -129,6 +132,11 @@ def column_roles(names: Sequence[str], layout: Layout = PLAIN, space: StateSpace
     lat, lon = named("lat", *LATITUDES), named("lon", *LONGITUDES)
     if (chosen["state"] is not None and chosen["lat"] is None) or lat is None or lon is None:
         lat = lon = None
+    lifecycle = None
+    if layout.lifecycle not in (None, "all"):
+        lifecycle = lifecycle_column(names)
+        if lifecycle is None and layout.lifecycle != "complete":
+            raise InvalidInput("lifecycle", f"{layout.lifecycle} of columns {listed(names)}", f"a column {LIFECYCLE}")
     roles = Roles(
         user,
         named("time", *(() if order else ("t",))),
@@ -138,6 +146,7 @@ def column_roles(names: Sequence[str], layout: Layout = PLAIN, space: StateSpace
         lon,
         named("state", "state"),
         named("trip", "trip"),
+        lifecycle,
     )
     if lat is None and roles.state is None:
         raise InvalidInput("place", "columns " + listed(names), "lat and lon, or state (state_column=)")
@@ -150,6 +159,11 @@ def column_roles(names: Sequence[str], layout: Layout = PLAIN, space: StateSpace
     if roles.state is None:
         raise InvalidInput("lat, lon", "places", "a state column: the model's states are not places")
     return replace(roles, lat=None, lon=None)
+
+
+def lifecycle_column(names: Sequence[str]) -> str | None:
+    """The column of transitions in a lifecycle: lifecycle, lifecycle:transition, lifecycle_id, ..."""
+    return next(filter(_LIFECYCLE.fullmatch, names), None)
 
 
 def times_of(layout: Layout, field: str) -> Times:
@@ -182,6 +196,9 @@ class Cells:
         self._ranks_steps, self._importing = bins is None and roles.step is None, layout.importing
         self.times = times_of(layout, roles.time or "t")
         self.users, self.states, self.trips = Numbering(key_by(layout.spelling)), Numbering(), Numbering()
+        self.lifecycle = layout.lifecycle
+        #: How many rows are of events of another transition, and left out.
+        self.of_others = 0
         #: How many rows were read.
         self.n_rows = 0
         #: How many of them have empty cells in the place of a place or state, and are not rejected.
@@ -235,6 +252,15 @@ class Cells:
             part["trip"], _ = self.trips.add(trips if self._ranked else trips.slice(0, 0), roles.trip)
         if not self._ranked:
             part.pop("trip", None)
+        others = np.zeros(len(why), dtype=np.bool_)
+        if roles.lifecycle is not None:
+            transitions = table.column(roles.lifecycle)
+            words = columns.as_text(transitions, roles.lifecycle)
+            others = ~columns.matches(words, rf"^\s*(?i:{self.lifecycle})\s*$")
+            if self.lifecycle == "complete":
+                others &= ~columns.nothing(transitions)
+        self.of_others += int(others.sum())
+        why[others] = 0
         blank = timed & (why > 0)
         for name, nothing in (("lat", np.nan), ("lon", np.nan), ("state", -1)):
             if name in part:
@@ -249,6 +275,7 @@ class Cells:
         self._why.append(why[rejected])
         self.n_rows += len(why)
         keep = (why == 0) & ~blank | (blank & self._ranks_steps)
+        keep &= ~others
         return part if keep.all() else {name: column[keep] for name, column in part.items()}
 
     @property
@@ -351,7 +378,7 @@ def nothing_left(
     """The error of a source of which no row can be read: the reasons, and what mends the commonest one."""
     if not rows:
         return InvalidInput(source, "0 rows", "at least one row with its columns, below the header if there is one")
-    counted = Counter(reasons) + Counter(without_place=cells.without_place)
+    counted = Counter(reasons) + Counter(without_place=cells.without_place, other_transition=cells.of_others)
     if counted["time_without_zone"]:
         return times.zone_missing()
     if counted["invalid_step"] and cells.bins is not None:
@@ -364,6 +391,7 @@ def nothing_left(
         "wrong_encoding": "bytes that are not of the encoding; encoding=latin-1 or cp1252, perhaps",
         "ragged_row": "another number of cells than columns; "
         "delimiter=, names= or skip_lines= may say how lines are cut",
+        "other_transition": f"events of another transition than {cells.lifecycle}; lifecycle=all keeps them",
         "invalid_place": next(iter(swapped), "degrees, with a point before decimals; or decimal=comma"),
         "invalid_state": "columns lat and lon, or names such as the model's cells have: "
         "dphmm plan --details --states lists them",

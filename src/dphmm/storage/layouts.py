@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
+from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
 from dphmm.states.space import check_names
 from dphmm.storage.csv_files import TextLayout
@@ -22,6 +23,10 @@ from dphmm.storage.csv_files import TextLayout
 Progress = Callable[[int, int], object]
 #: Whose rows a file has, where no column says it.
 USER_FROM = ("file-name", "folder-name")
+#: The transition in the lifecycle of an activity that an event must have to be read, or all of them.
+TRANSITIONS = ("complete", "start", "all")
+#: Where an event log has it (IEEE 1849).
+LIFECYCLE = "lifecycle:transition"
 #: What a column may be.
 ROLES = ("user", "time", "order", "trip", "state", "lat", "lon")
 _TEXTS = re.compile(r"(?:^|/)[^./][^/]*\.(?:txt|csv|tsv|dat|data|log)(?:\.gz)?$", re.IGNORECASE)
@@ -36,7 +41,7 @@ class Layout(TextLayout):
     ``user_pattern`` is the user; files whose name it does not match are left out. ``time_format`` as `Times` takes it.
     ``no_times`` : rows are taken in the order of the file. ``spelling`` as in `load_trajectories`. ``files`` : the
     members of an archive that are read. ``importing`` : unnamed times are refused, and options say whose rows
-    they are.
+    they are. ``lifecycle`` : of `TRANSITIONS`; complete takes rows without a transition too. None is all.
 
     Raises InvalidInput for parts that contradict each other.
     """
@@ -51,6 +56,7 @@ class Layout(TextLayout):
     no_times: bool = False
     spelling: str = "same"
     importing: bool = False
+    lifecycle: str | None = None
     files: re.Pattern[str] = _TEXTS
     #: What mends latitudes and longitudes that are swapped.
     unswapping: str = "lat_column=, lon_column="
@@ -68,6 +74,8 @@ class Layout(TextLayout):
             raise InvalidInput(chosen[1], f"a second rule beside {chosen[0]}", "one rule of whose rows they are")
         if self.user_name is not None:
             check_names([self.user_name], 1)
+        if self.lifecycle is not None:
+            one_of(self.lifecycle, TRANSITIONS, "lifecycle")
         if self.user_from is not None and self.user_from not in USER_FROM:
             raise InvalidInput("user_from", self.user_from, " or ".join(USER_FROM))
         if self.user_pattern is not None:
@@ -121,7 +129,7 @@ class Layout(TextLayout):
 
 #: What `Layout.changed` takes.
 _OPTIONS = {f"{role}_column" for role in ROLES} | {
-    "comment", "decimal", "delimiter", "encoding", "fold", "names", "no_times", "quoted", "skip_lines",
+    "comment", "decimal", "delimiter", "encoding", "fold", "lifecycle", "names", "no_times", "quoted", "skip_lines",
     "spelling", "time_format", "timezone", "user", "user_from", "user_name", "user_pattern",
 }  # fmt: skip
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "tabs": "\t", "\\t": "\t", "space": " "}

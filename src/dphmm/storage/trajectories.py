@@ -356,6 +356,9 @@ class Reader:
         units = " and ".join(f"{called} ({rows} rows)" for called, rows in self._times.units.items())
         field = "times" if self.roles.time == OWNER else self._times.field
         taken = [f"{field}: taken as {units}"] if units else []
+        if of_others := self._cells.of_others:
+            named = f"of another {self.roles.lifecycle} than {self._cells.lifecycle}"
+            taken.append(f"left out: {of_others:,} rows {named}; lifecycle=all keeps them")
         loaded = Loaded(trajectories, rejected, self._cells.alike, self._cells.without_place)
         notes = (*self._notes, *notes, *taken, *swapped)
         return SourceRows(loaded, total, len(self._places.files), notes, self._names, self.roles.step is not None)

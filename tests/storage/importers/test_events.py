@@ -58,6 +58,61 @@ def read(tmp_path, log, name="log.csv", **options):
     ], rows
 
 
+#: Of c1 the end of each activity follows its start; c2 is at work; c3 has another system's words.
+CYCLES = {
+    "c1": [("a", 1, "start"), ("b", 2, "Start"), ("b", 3, "complete"), ("a", 4, " COMPLETE ")],
+    "c2": [("a", 1, "start")],
+    "c3": [("c", 1, None), ("a", 2, "suspend"), ("b", 3, "completed"), ("c", 4, "complete")],
+}
+
+
+def cycles_csv(log):
+    rows = (f"{case},{name},{at(minute)},{word or ''}\n" for case, rows in log.items() for name, minute, word in rows)
+    return f"{HEADER.strip()},lifecycle:transition\n{''.join(rows)}"
+
+
+def cycles_xes(log):
+    def word(text):
+        return "" if text is None else f'<string key="lifecycle:transition" value="{text}"/>'
+
+    cases = ((case, (event(name, at(minute), word(text)) for name, minute, text in rows)) for case, rows in log.items())
+    return f"<log>{''.join(trace(case, *rows) for case, rows in cases)}</log>"
+
+
+@pytest.mark.parametrize(("name", "written"), [("log.csv", cycles_csv), ("log.xes", cycles_xes)])
+def test_one_transition_of_an_activity_is_read_and_each_event_is_judged_by_itself(tmp_path, name, written):
+    """Whatever transitions one case more has: every other case has the rows that it had."""
+    due = {
+        "complete": {"c1": ["b", "a"], "c3": ["c", "c"]},
+        "start": {"c1": ["a", "b"], "c2": ["a"]},
+        "all": {"c1": ["a", "b", "b", "a"], "c2": ["a"], "c3": ["c", "a", "b", "c"]},
+    }
+    for lifecycle, states in due.items():
+        chosen = {"lifecycle": lifecycle, "case_names": "kept", "names_file": None}
+        base, rows = read(tmp_path, written(CYCLES), name, **chosen)
+        assert {case: states for case, states, _ in base} == states and rows.columns == ("user", "state", "order")
+        for words in product(["start", "complete", None, "x"], repeat=2):
+            one = [("c", minute, word) for minute, word in enumerate(words)]
+            for log in ({"b": one, **CYCLES}, {**CYCLES, "d": one}):
+                assert [case for case in read(tmp_path, written(log), name, **chosen)[0] if case[0] in CYCLES] == base
+    (tmp_path / name).write_text(written(CYCLES))
+    report = import_trajectories(tmp_path / name, "events", case_names="kept").report
+    assert "left out: 5 rows of another lifecycle:transition than complete; lifecycle=all keeps them" in report.notes
+    assert (report.rows, report.kept, dict(report.dropped)) == (9, 4, {})
+    (tmp_path / name).write_text(written({"c2": CYCLES["c2"]}))
+    with pytest.raises(InvalidInput, match=r"1 other_transition.*than complete; lifecycle=all keeps them"):
+        import_trajectories(tmp_path / name, "events", case_names="kept")
+
+
+def test_a_transition_to_read_needs_a_column_that_has_it(tmp_path):
+    with pytest.raises(
+        InvalidInput, match=r"lifecycle: got start of columns .*; expected a column lifecycle:transition"
+    ):
+        read(tmp_path, LOG, lifecycle="start")
+    with pytest.raises(InvalidInput, match="lifecycle: got end; expected one of complete, start, all"):
+        read(tmp_path, LOG, lifecycle="end")
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_rows_are_positions_by_time_and_ties_by_their_place(tmp_path, name):
     found, rows = read(tmp_path, LOG, name)
@@ -162,6 +217,8 @@ def test_an_order_column_orders_in_place_of_times(tmp_path):
 
 def test_a_wide_table_has_a_case_a_row(tmp_path):
     found, _ = read(tmp_path, "id,t1,t2,t3\nx,a,,b\ny,b,b,a\n", columns="t1:t3", user_column="id", length=3)
+    with pytest.raises(InvalidInput, match="lifecycle: got an option beside columns; expected user_column= alone"):
+        read(tmp_path, "id,t1,t2\n", columns="t1:t2", user_column="id", lifecycle="all")
     assert {case: states for case, states, _ in found} == {"x": ["a", "b", END], "y": ["b", "b", "a"]}
 
 

@@ -61,7 +61,9 @@ def import_events(
     case_names : "random", or "kept", as in the source.
     names_file : the table of random names, for you alone; known cases keep theirs.
     bits : a source of words that can be replayed, for tests.
-    options : as `dphmm.storage.import_trajectories` takes them of the format that is read.
+    options : as `dphmm.storage.import_trajectories` takes them of the format that is read. ``lifecycle`` is "complete"
+        (the default), "start" or "all": the events that are read where a log has transitions. Without one it is
+        complete.
 
     Events of a case beyond 1,000 of one millisecond are dropped, and so are those before 1685 and after 2254; they are
     counted as same_moment.
@@ -77,11 +79,16 @@ def import_events(
         raise InvalidInput("names_file", "nothing", "where random names are kept; or case_names=kept")
     options = {name: value for name, value in options.items() if value is not None}
     if columns is not None:
+        if beside := sorted(options.keys() - {"user_column", "spelling"}):
+            raise InvalidInput(
+                beside[0], "an option beside columns", "user_column= alone: a row of a wide table is a case"
+            )
         read = import_sequences(source, columns=columns, progress=progress, **options)
     elif is_many(source) or Path(source).name.lower().endswith(_XES):
-        read = XES.importer("events")(source, progress=progress, **options)
+        read = XES.importer("events")(source, progress=progress, **{"lifecycle": "complete", **options})
     else:
-        read = import_csv(source, progress=progress, **unless_named(options, XES.columns) | options)
+        options = {"lifecycle": "complete", **unless_named(options, XES.columns), **options}
+        read = import_csv(source, progress=progress, **options)
     cases, dropped = in_positions(read.trajectories, length)
     if case_names == "random":
         assert names_file is not None

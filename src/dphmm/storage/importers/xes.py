@@ -12,7 +12,7 @@ from typing import IO
 from dphmm.errors import InvalidInput
 from dphmm.storage.csv_files import listed
 from dphmm.storage.importers.documents import Document, DocumentKind, DocumentRows
-from dphmm.storage.layouts import Layout
+from dphmm.storage.layouts import LIFECYCLE, Layout
 from dphmm.storage.xml_files import elements
 
 _TRACE = "case:"
@@ -23,6 +23,9 @@ _LISTED = 100
 def _events(layout: Layout, name: str, stream: IO[bytes]) -> Document:
     """The events of a log with the attributes that are columns. Raises InvalidInput for a key that none has."""
     columns = {column: role for role, column in layout.columns.items() if column is not None}
+    needed = list(columns)
+    if layout.lifecycle is not None:
+        columns.setdefault(LIFECYCLE, "lifecycle")
     rows, seen = DocumentRows(tuple(columns)), dict[str, None]()
     trace, event, events = dict[str, str | None](), dict[str, str | None](), list[dict[str, str | None]]()
 
@@ -47,7 +50,7 @@ def _events(layout: Layout, name: str, stream: IO[bytes]) -> Document:
                     rows.add([(trace if key.startswith(_TRACE) else each).get(key) for key in columns])
                 trace, events = {}, []
     document = rows.document()
-    missing = next((column for column in columns if column not in seen), None)
+    missing = next((column for column in needed if column not in seen), None)
     if missing is not None and len(document.table):
         raise InvalidInput(f"{columns[missing]}_column", missing, "one of " + listed(list(seen)))
     return document
