@@ -199,7 +199,8 @@ def test_other_totals_have_the_plans_that_they_have_alone():
         dphmm.choose.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(total, per=12), people=12).document()
         for total in (3, 6)
     ]
-    assert [done for done, _ in told] == list(range(1, told[-1][1] + 1))
+    counts = [done for done, _ in told]
+    assert counts == sorted(set(counts)) and len(counts) >= 2 and {total for _, total in told} == {counts[-1]}
 
 
 @pytest.mark.parametrize(("reserve", "spent"), [("0.25", 9), (Fraction(1, 3), 8)])
@@ -376,13 +377,16 @@ def followed_with_answers(setting, schedule, paths, monkeypatch):
 
     monkeypatch.setattr(simulated, "answer_under", told)
     followed = of_paths(setting, schedule, paths, 3)
-    online, smoothed_means = np.empty((*paths.shape, 1)), np.empty((*paths.shape, 1))
-    followed._estimate(np.arange(len(paths)), lambda part, t, beliefs: means_of(beliefs), online, smoothed_means)
-    return followed, online, smoothed_means, drawn
+    online, smoothed_means = np.empty((*paths.shape, 2)), np.empty((*paths.shape, 2))
+    simulated._estimate([replace(followed, guesses=Means)], np.arange(len(paths)), online, smoothed_means)
+    return followed, online[..., 1:], smoothed_means[..., 1:], drawn
 
 
-def means_of(beliefs):
-    return beliefs.T @ LINE.own_answers / beliefs.sum(axis=0)[:, None]
+class Means:
+    """Guesses by the mean of a belief, and no errors."""
+
+    def of(beliefs):
+        return beliefs.T @ LINE.own_answers / beliefs.sum(axis=0)[:, None], 0.0
 
 
 def best_state(space, belief):
@@ -451,6 +455,19 @@ def test_estimates_side_by_side_are_those_of_a_session_and_of_a_smoother(start, 
         spread = np.abs(LINE.own_answers - LINE.own_answers.T)
         believed = np.mean([(spread @ step / step.sum(axis=0)).min(axis=0) for step in beliefs])
         assert own.online == pytest.approx(believed, abs=1e-12) and own.asked == 4
+
+
+@pytest.mark.parametrize("constraint", ["support", "delta=0.2"])
+def test_schedules_side_by_side_have_the_errors_that_they_have_alone(constraint):
+    """Of other epsilons, at other steps, and one that beliefs pace."""
+    paths, who = walks(MODEL, 5, 14, np.random.default_rng(8)), np.array([0, 2, 3])
+    promise, releases = dphmm.SequencePromise(10, steps=14), []
+    for epsilon, at, spreads in ((2, [2, 3, 7, 12], ()), (5, [3, 14], ()), (1, range(1, 15), (1.0, 0.9, 0.8, 0.7))):
+        setting = Setting.of(MODEL, NEAR, LINE, epsilon, constraint=constraint)
+        releases.append(of_paths(setting, Schedule(promise, epsilon, at, spreads), paths, 3))
+    together = simulated.side_by_side(releases, who)
+    assert np.allclose(together, [release.each(who) for release in releases], atol=1e-12, rtol=0)
+    assert together[:, 0, 2].tolist()[:2] == [4, 2] and len(set(together[2, :, 2])) > 1
 
 
 def test_errors_do_not_hang_on_how_many_are_kept_at_once():
@@ -1448,7 +1465,7 @@ def test_in_a_large_world_as_many_people_are_followed_as_chance_takes(monkeypatc
     assert again.plan(8) == found
     # Of everybody the same schedules have the figures of a small world, but for what is not looked at.
     last = len(planner._groups)
-    planner._follow(found.schedule, last)
+    planner._follow([found.schedule], last)
     everybody = planner._known_errors(found.schedule)
     assert everybody.smoothed == pytest.approx(taken.smoothed, rel=0.03)
 

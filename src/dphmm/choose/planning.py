@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from time import perf_counter
 from typing import Any, NamedTuple, Unpack
 
@@ -50,8 +51,10 @@ from dphmm.choose.simulated import (
     SimulatedReleases,
     laws_of_steps,
     middles,
+    most_side_by_side,
     places,
     places_of_states,
+    side_by_side,
     walks,
 )
 from dphmm.errors import DphmmError, InvalidInput
@@ -441,11 +444,14 @@ class World:
             raise InvalidInput("epsilon", written(self.epsilon), self._at_most(promise))
         counts = self._counts(promise.exact)
         tried: list[Schedule] = []
-        for done, (releases, epsilon) in enumerate(counts):
-            tried.append(self._tried(promise, releases, epsilon))
-            self._follow(tried[-1], 1)
+        room = most_side_by_side(self.paths.shape[1], self.setting.model.n_states)
+        together = 1 if self._is_large else max(1, room // len(self.paths))
+        while len(tried) < len(counts):
+            more = [self._tried(promise, *count) for count in counts[len(tried) : len(tried) + together]]
+            self._follow(more, 1)
+            tried += more
             if progress is not None:
-                progress(done + 1, len(counts))
+                progress(len(tried), len(counts))
             chosen = tried[self._best(tried)]
             if self._is_large and chosen.exact <= MOST_EPSILON and self._is_worse(tried[-1], chosen):
                 # More answers of less epsilon each cost most to follow, and err more from here on.
@@ -456,7 +462,7 @@ class World:
                 break
             for number, schedule in enumerate(tried):
                 if number == best or not self._is_worse(schedule, tried[best]):
-                    self._follow(schedule, groups)
+                    self._follow([schedule], groups)
         best = self._best(tried)
         if self.kind == "paced":
             tried[best] = self._sooner(tried[best])
@@ -597,19 +603,24 @@ class World:
     def _errors(self, schedule: Schedule) -> Errors:
         """The errors of the people under a schedule: of as many as it takes for chance to be little, or of all."""
         for groups in range(1, len(self._groups) + 1):
-            self._follow(schedule, groups)
+            self._follow([schedule], groups)
             if self._is_sure(schedule):
                 break
         return self._known_errors(schedule)
 
-    def _follow(self, schedule: Schedule, groups: int) -> None:
-        """Follow the people of the first groups under a schedule, as far as they have not been."""
-        known = self._followed_so_far.get(schedule, np.empty((0, 3)))
-        for last in self._groups[:groups]:
-            if len(known) < last:
-                more = self.simulated(schedule).each(np.sort(self._order[len(known) : last]))
-                known = np.concatenate([known, more])
-        self._followed_so_far[schedule] = known
+    def _follow(self, schedules: Sequence[Schedule], groups: int) -> None:
+        """Follow the people of the first groups under some schedules, as far as they have not been.
+
+        Those of as many people are followed side by side.
+        """
+        for begin, end in pairwise([0, *self._groups[:groups]]):
+            behind = [each for each in schedules if len(self._followed_so_far.get(each, ())) == begin]
+            if behind:
+                who = np.sort(self._order[begin:end])
+                errors = side_by_side([self.simulated(schedule) for schedule in behind], who)
+                for schedule, more in zip(behind, errors, strict=True):
+                    known = self._followed_so_far.get(schedule, more[:0])
+                    self._followed_so_far[schedule] = np.concatenate([known, more])
 
     def _known_errors(self, schedule: Schedule) -> Errors:
         """The errors of the people who have been followed under a schedule."""
@@ -874,12 +885,10 @@ class World:
         shares = weights / weights.sum(axis=0)
         if self.setting.space.has_labels:
             return np.asarray(1 - shares.max(axis=0))
-        errors = np.empty(shares.shape[1])
-        for person, (guess, share) in enumerate(zip(self._guesses.of(shares)[0], shares.T, strict=True)):
-            likely = share > _UNLIKELY
-            apart = self.setting.space.distances(guess, self._somewhere[likely]).mean(axis=1)
-            errors[person] = apart @ share[likely]
-        return errors
+        states, people = np.nonzero(shares > _UNLIKELY)
+        guesses = self._guesses.of(shares)[0]
+        apart = self.setting.space.distances(guesses[people, None], self._somewhere[states]).mean(axis=1)
+        return np.asarray(np.bincount(people, apart * shares[states, people], shares.shape[1]))
 
 
 def block_length(promise: SequencePromise, step: int | None) -> int:

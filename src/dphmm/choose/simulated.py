@@ -513,15 +513,7 @@ class SimulatedReleases:
 
     def each(self, who: IntArray) -> FloatArray:
         """The mean errors of some people's guesses, online and smoothed, and their number of answers (n, 3)."""
-        steps = len(self._looked)
-        each = max(1, _KEPT // (steps * self.setting.model.n_states))
-        errors = np.empty((len(who), 3))
-        for first in range(0, len(who), each):
-            part = who[first : first + each]
-            seen = np.empty((2, len(part), steps, 1 + self._points.shape[1]))
-            errors[first : first + each, 2] = self._estimate(part, self._seen, *seen)
-            errors[first : first + each, :2] = np.mean([self._off(part, guesses) for guesses in seen], axis=2).T
-        return errors
+        return np.asarray(side_by_side([self], who)[0])
 
     def of_people(self, who: IntArray, each: FloatArray) -> Errors:
         """The errors of all whom some people stand for, from what `each` found of these."""
@@ -530,13 +522,8 @@ class SimulatedReleases:
         online, smoothed, asked = (_mean(column, weights) for column in each.T)
         return Errors(online, smoothed, asked, _deviation(each[:, 1], weights))
 
-    def _seen(self, part: IntArray, t: int, beliefs: FloatArray) -> FloatArray:
-        """The expected errors of the guesses from beliefs (N, n), and the guesses (n, 1 + d)."""
-        guesses, off = self.guesses.of(beliefs)
-        return np.column_stack([off, guesses])
-
     def _off(self, part: IntArray, seen: FloatArray) -> FloatArray:
-        """The expected errors (n, T) of the guesses of `_seen`.
+        """The expected errors (n, T) of guesses (n, T, 1 + d): those expected from the beliefs, and the guesses.
 
         The belief gives their mean distance from the states, on a plane, or the probability of a wrong label: people
         move as the model says, so only the answers are left to chance. The part that place and ground add is measured.
@@ -549,72 +536,9 @@ class SimulatedReleases:
             off = off + measured - np.linalg.norm(guesses - self.guesses.points[paths], axis=-1)
         return np.asarray(off)
 
-    def _estimate(
-        self,
-        part: IntArray,
-        told: Callable[[IntArray, int, FloatArray], FloatArray],
-        online: FloatArray,
-        after_all: FloatArray,
-    ) -> IntArray:
-        """Fill in ``told`` of some people's beliefs at the steps looked at; return the number of answers of each.
-
-        The arrays (n, k, ...) are of these people alone.
-        """
-        places = {t: place for place, t in enumerate(self._looked.tolist())}
-        pending: dict[int, FloatArray] = {}
-        answered: list[tuple[int, AnswerLikelihoods]] = []
-        asked = np.zeros(len(part), dtype=np.int64)
-        for t, beliefs, answers in self.steps(part):
-            if t in places:
-                online[:, places[t]] = told(part, t, self.setting.model.summed(beliefs))
-                pending[t] = beliefs
-            if len(answers.who):
-                answered.append((t, answers))
-                asked[answers.who] += 1
-        ahead, before = np.ones((self.setting.model.n_states, len(part))), self.paths.shape[1]
-        while pending:
-            # Back to the last answer that is not counted yet: until there the likelihoods are those of later answers.
-            last = answered[-1][0] if answered else 1
-            stops = [*takewhile(last.__lt__, reversed(pending)), last]
-            for t, later in zip(stops, self.moves.each_back(ahead, before, stops), strict=True):
-                ahead, before = later, t
-                if t in pending:
-                    after_all[:, places[t]] = told(part, t, self.setting.model.summed(pending.pop(t) * ahead))
-            if answered:
-                _, answers = answered.pop()
-                ahead[:, answers.who] *= self.setting.model.lifted(answers.likelihood)
-        return asked
-
     def steps(self, part: IntArray) -> Iterator[tuple[int, FloatArray, AnswerLikelihoods]]:
-        """Step by step the beliefs (N, n) about some people given the answers so far, and the answers of the step.
-
-        They are about the model's own states, likelihoods about secrets. Of steps that are not looked at those alone
-        come at which somebody may be asked.
-        """
-        model, until = self.setting.model, self.paths.shape[1]
-        beliefs, nobody = np.repeat(model.initial[:, None], len(part), axis=1), np.zeros(0, dtype=np.int64)
-        released = np.zeros((until + 1, len(part)), dtype=np.int64)
-        at, last = int(self.setting.options.start != "before"), 0
-        named = self._named if self._named.ndim == 1 else self._named[part].any(axis=0)
-        asking = (np.flatnonzero(named) + 1).tolist()
-        for stop in asking if asking[-1:] == [until] else [*asking, until]:
-            between = self._looked[(self._looked > last) & (self._looked < stop)].tolist()
-            for t, moved in zip([*between, stop], self.moves.each_ahead(beliefs, at, [*between, stop]), strict=True):
-                beliefs = moved
-                if t < stop:
-                    yield t, beliefs, AnswerLikelihoods(nobody, beliefs[:, :0])
-            released[last + 1 : stop + 1] = released[last]
-            at = last = stop
-            secrets = model.summed(beliefs)
-            who = np.flatnonzero(self._asked(stop, part, secrets, released))
-            released[stop, who] += 1
-            likelihood = beliefs[:, :0]
-            if len(who):
-                bits = ReplayBits(f"{self.seed} step {stop} person {part[0]}".encode())
-                likelihood = self._answered(stop, secrets[:, who], self.paths[part[who], stop - 1], bits)
-                posterior = beliefs[:, who] * model.lifted(likelihood)
-                beliefs[:, who] = posterior / posterior.sum(axis=0)
-            yield stop, beliefs, AnswerLikelihoods(who, likelihood)
+        """`steps_side_by_side` of these releases alone."""
+        return steps_side_by_side([self], part)
 
     def _answered(self, t: int, beliefs: FloatArray, states: IntArray, bits: ReplayBits) -> FloatArray:
         """The likelihoods (N, k) of answers drawn about ``states`` (k,), under the plans of beliefs (N, k)."""
@@ -669,6 +593,108 @@ class SimulatedReleases:
             if len(spreads) > _LOOKED and abs(spreads[-1] - spreads[-1 - _LOOKED]) <= _SETTLED * spreads[-1]:
                 break
         return np.array(spreads)
+
+
+def most_side_by_side(steps: int, states: int) -> int:
+    """So many beliefs about some ``states`` are kept at each of some steps."""
+    return max(1, _KEPT // (steps * states))
+
+
+def side_by_side(releases: Sequence[SimulatedReleases], who: IntArray) -> FloatArray:
+    """`SimulatedReleases.each` (r, n, 3) of some releases that differ in setting and schedule alone.
+
+    Beliefs about a person under each schedule are columns of one matrix: a move of many columns costs less for each.
+    """
+    first, many = releases[0], len(releases)
+    steps = len(first._looked)
+    each = most_side_by_side(steps, first.setting.model.n_states)
+    errors = np.empty((many, len(who), 3))
+    for begin in range(0, len(who), each):
+        part = who[begin : begin + each]
+        seen = np.empty((2, many * len(part), steps, 1 + first._points.shape[1]))
+        asked = _estimate(releases, part, *seen)
+        off = [first._off(np.tile(part, many), guesses).mean(axis=1) for guesses in seen]
+        errors[:, begin : begin + each] = np.stack([*off, asked], axis=1).reshape(many, len(part), 3)
+    return errors
+
+
+def _estimate(
+    releases: Sequence[SimulatedReleases], part: IntArray, online: FloatArray, smoothed: FloatArray
+) -> IntArray:
+    """Fill in the guesses (r n, k, 1 + d) at the steps looked at, given the answers so far, and given all.
+
+    The first number of each is its expected error. Returns the number of answers (r n,).
+    """
+    first, columns = releases[0], len(online)
+    model, moves, guesses = first.setting.model, first.moves, first.guesses
+    places = {t: place for place, t in enumerate(first._looked.tolist())}
+    pending: dict[int, FloatArray] = {}
+    answered: list[tuple[int, AnswerLikelihoods]] = []
+    asked = np.zeros(columns, dtype=np.int64)
+    for t, beliefs, answers in steps_side_by_side(releases, part):
+        if t in places:
+            online[:, places[t], 1:], online[:, places[t], 0] = guesses.of(model.summed(beliefs))
+            pending[t] = beliefs
+        if len(answers.who):
+            answered.append((t, answers))
+            asked[answers.who] += 1
+    ahead, before = np.ones((model.n_states, columns)), first.paths.shape[1]
+    while pending:
+        # Back to the last answer that is not counted yet: until there the likelihoods are those of later answers.
+        last = answered[-1][0] if answered else 1
+        stops = [*takewhile(last.__lt__, reversed(pending)), last]
+        for t, later in zip(stops, moves.each_back(ahead, before, stops), strict=True):
+            ahead, before = later, t
+            if t in pending:
+                belief = model.summed(pending.pop(t) * ahead)
+                smoothed[:, places[t], 1:], smoothed[:, places[t], 0] = guesses.of(belief)
+        if answered:
+            _, answers = answered.pop()
+            ahead[:, answers.who] *= model.lifted(answers.likelihood)
+    return asked
+
+
+def steps_side_by_side(
+    releases: Sequence[SimulatedReleases], part: IntArray
+) -> Iterator[tuple[int, FloatArray, AnswerLikelihoods]]:
+    """Step by step the beliefs (N, r n) about some people given the answers so far, and the answers of the step.
+
+    They are about the model's own states, likelihoods about secrets. Of steps that are not looked at those alone
+    come at which somebody may be asked. Columns: the people of the first releases, then of the second ones.
+    """
+    first, n = releases[0], len(part)
+    model, until, looked = first.setting.model, first.paths.shape[1], first._looked
+    beliefs, nobody = np.repeat(model.initial[:, None], len(releases) * n, axis=1), np.zeros(0, dtype=np.int64)
+    released = np.zeros((until + 1, len(releases) * n), dtype=np.int64)
+    at, last = int(first.setting.options.start != "before"), 0
+    named = np.any(
+        [each._named if each._named.ndim == 1 else each._named[part].any(axis=0) for each in releases], axis=0
+    )
+    asking = (np.flatnonzero(named) + 1).tolist()
+    for stop in asking if asking[-1:] == [until] else [*asking, until]:
+        between = looked[(looked > last) & (looked < stop)].tolist()
+        for t, moved in zip([*between, stop], first.moves.each_ahead(beliefs, at, [*between, stop]), strict=True):
+            beliefs = moved
+            if t < stop:
+                yield t, beliefs, AnswerLikelihoods(nobody, beliefs[:, :0])
+        released[last + 1 : stop + 1] = released[last]
+        at = last = stop
+        secrets, whose, likelihoods = model.summed(beliefs), [nobody], [beliefs[:, :0]]
+        for begin, each in zip(range(0, len(releases) * n, n), releases, strict=True):
+            columns = slice(begin, begin + n)
+            who = np.flatnonzero(each._asked(stop, part, secrets[:, columns], released[:, columns]))
+            if len(who):
+                bits = ReplayBits(f"{each.seed} step {stop} person {part[0]}".encode())
+                states = each.paths[part[who], stop - 1]
+                likelihoods.append(each._answered(stop, secrets[:, begin + who], states, bits))
+                whose.append(begin + who)
+        who = np.concatenate(whose)
+        released[stop, who] += 1
+        likelihood = np.concatenate(likelihoods[1:] or likelihoods, axis=1)
+        if len(who):
+            posterior = beliefs[:, who] * model.lifted(likelihood)
+            beliefs[:, who] = posterior / posterior.sum(axis=0)
+        yield stop, beliefs, AnswerLikelihoods(who, likelihood)
 
 
 def _mean(values: FloatArray, weights: FloatArray) -> float:
