@@ -198,8 +198,11 @@ def test_a_plan_speaks_of_a_file_with_a_whole_block(promise, hours, whole):
 def test_without_a_plan_it_is_said_who_computes_what_is_found(folder, run, one_json):
     released = release(run, "--epsilon", 1)
     said = " ".join(released.stderr.split())
-    unknown = "What a reader finds is not known: dphmm report computes it for these rows."
-    assert f"verdict No limit is set. {unknown}" in said
+    unknown = "What a reader finds is not known here: dphmm report computes it for these rows"
+    assert f"verdict No limit is set. {unknown}." in said
+    run("report", folder / "released", "-q")
+    read = " ".join(run("read", folder / "released").stdout.split())
+    assert f"{unknown}, and report.html has its last figures." in read
     told = one_json(release(run, "--epsilon", 1, "--json", out="j", ledger="j.db"))
     assert told["found"] is None and told["verdict"]["rules"] == ["unlimited", "unknown"]
     assert "spent epsilon 12 so far, for the person with most answers (by this file); no limit is set" in said

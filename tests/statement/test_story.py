@@ -86,7 +86,7 @@ def test_the_headline_comes_first_and_is_that_of_the_figures(grid) -> None:
     assert found.verdict.rules == ["returns", "blurs"]
     assert story(released(grid), found=STAYERS).verdict.rules == ["unlimited", "returns", "blurs"]
     assert story(statement, day, missing="no policy").words("verdict") == [
-        "What a reader finds is not known: no policy."
+        "What a reader finds is not known here: no policy."
     ]
 
 

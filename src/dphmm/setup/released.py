@@ -202,17 +202,19 @@ class Released:
     @cached_property
     def story(self) -> Story:
         """The verdict, what was published, found, guaranteed, spent, and not protected; facts, with their sentences."""
-        from dphmm.statement.story import story
+        from dphmm.statement.story import COMPUTED_BY_REPORT, story
 
         statement = self.statement
         setting = Setting.read(statement.choices, self.model, self.policy, self.space)
         rows = self.answers
         asked = {user for user, plan in zip(rows.users, rows.plans, strict=True) if plan}
+        page = ", and report.html has its last figures" if "report.html" in self.folder.files() else ""
         return story(
             statement,
             statement.promise,
             statement.asking,
             None if self.plan is None else found_in(rows, self.plan, self.model.step),
+            missing=COMPUTED_BY_REPORT + page,
             all_possible=setting.excludes_no_state,
             answered=len(asked),
         )

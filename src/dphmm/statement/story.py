@@ -281,6 +281,10 @@ class Story:
         return rows
 
 
+#: Why a release alone has no findings of a reader.
+COMPUTED_BY_REPORT = "dphmm report computes it for these rows"
+
+
 def story(
     statement: ReleaseStatement,
     promise: SequencePromise | None = None,
@@ -288,7 +292,7 @@ def story(
     found: Found | None = None,
     ledger: InLedger | None = None,
     *,
-    missing: str = "dphmm report computes it for these rows",
+    missing: str = COMPUTED_BY_REPORT,
     confirmed: bool = True,
     all_possible: bool = False,
     as_stated: bool = False,

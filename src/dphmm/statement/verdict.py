@@ -198,7 +198,7 @@ class Verdict(Part, frozen=True, kw_only=True):
         "replayable": "Not private: made with a known seed.",
         "nothing": "No answer has been published.",
         "unlimited": "No limit is set.",
-        "unknown": "What a reader finds is not known: {{ why }}.",
+        "unknown": "What a reader finds is not known here: {{ why }}.",
         "tells": "Tells where {{ somebody }} is, to the {{ state }}.",
         "tells labels": "Tells what label {{ somebody }} has.",
         "no nearer": "On average a reader is no nearer with this file than without it. This is no limit"
