@@ -13,8 +13,12 @@ import pandas as pd
 import pytest
 
 import dphmm
+from browser import MISSING, find_browser, running
 from dphmm.errors import InvalidInput
 from dphmm.plot._flows import _in_order, _reach
+from dphmm.statement.files import write_statement
+from dphmm.statement.parts import typed
+from dphmm.statement.query import QueryStatement
 
 STATES = ["register", "check", "decide"]
 PATHS = [["register", "check", "decide"]] * 60 + [["register", "decide", "register", "decide"]] * 30
@@ -39,6 +43,42 @@ def test_the_numbers_are_those_of_the_answer_and_every_one_is_drawn():
     picture = str(figure.drawings[0])
     assert sorted(re.findall(r">([\d,]+) ± ", picture)) == sorted(f"{n:,}" for n in shown.values())
     assert {"(start)", "(end)", *STATES} == set(re.findall(r">([a-z()]+)</text>", picture))
+
+
+def test_a_file_of_the_command_is_drawn_as_the_answer_is(tmp_path):
+    codes = {name: f"{10 * number}.0" for number, name in enumerate(STATES, 1)}
+    found = asked(paths=[[codes[name] for name in path] for path in PATHS], states=["10", "20", "30"])
+    file = tmp_path / "flows.csv"
+    found.table.to_csv(file, index=False)
+    write_statement(file, typed(found.statement, QueryStatement))
+    assert dphmm.plot.directly_follows(file).svg == dphmm.plot.directly_follows(found).svg
+    file.write_text(file.read_text() + "10,10,500\n")
+    with pytest.raises(InvalidInput, match=r"flows\.csv, which was changed; expected the file as dphmm query flows"):
+        dphmm.plot.directly_follows(file)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_browser() is None, reason=MISSING)
+@pytest.mark.parametrize("dark", [False, True])
+def test_in_a_browser_names_are_in_their_boxes_and_numbers_beside_them(tmp_path, dark):
+    names = {
+        "register": "O_SEND CONFIRMATION OF RECEIPT (ONLINE)",
+        "check": "x" * 90,
+        "decide": "T10 Determine necessity to stop indication",
+    }
+    paths = [[names[name] for name in path] for path in PATHS]
+    path = dphmm.plot.directly_follows(asked(paths=paths, states=list(names.values()))).save(tmp_path / "map.svg")
+    drawn = "document.querySelector('rect.inside').parentNode"
+    place = "(e => {const b = e.getBoundingClientRect(); return [e.textContent, b.left, b.top, b.right, b.bottom]})"
+    with running(find_browser()) as browser:
+        tab = browser.open(path, width=1280, dark=dark)
+        boxes, words = (tab.ask(f"[...{drawn}.querySelectorAll('{kind}')].map({place})") for kind in ("rect", "text"))
+        assert tab.complaints() == []
+    assert len(boxes) == 5 and len(words) > 8
+    for text, left, top, right, bottom in words:
+        inside = [b for b in boxes if b[1] < left and b[2] < top and right < b[3] and bottom < b[4]]
+        touched = [b for b in boxes if b[1] < right and left < b[3] and b[2] < bottom and top < b[4]]
+        assert (len(touched), len(inside)) == ((0, 0) if "±" in text else (1, 1)), text
 
 
 def test_activities_stand_in_the_order_of_most_moves():

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import math
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.report.svg import Drawing, Figure, number
+from dphmm.statement.files import statement_path
 from dphmm.statement.sentences import plural
+from dphmm.storage.inputs import checked_input, file_digest
+from dphmm.storage.tables import is_path, read_table
 
 #: Noise is beyond the interval of a count once in so many times, and beyond the least count of a map as seldom.
 _ONCE_IN = 10
-#: A box of an activity, how far boxes are apart, and the letters that it holds.
-_WIDE, _HIGH, _DOWN = 240.0, 32.0, 72.0
-_LETTERS = 34
+#: A box of an activity, how far boxes are apart, and the letters in each of its two lines.
+_WIDE, _HIGH, _DOWN = 240.0, 40.0, 80.0
+_LETTERS = 30
 #: How far a line bends out for each box that it passes, and what its number needs beside it.
 _BEND, _LABEL = 44.0, 52.0
 
@@ -27,11 +32,12 @@ def directly_follows(flows: Any) -> Figure:
 
     Parameters
     ----------
-    flows : the result of ``dphmm.query("flows", ..., ends=True)``; without ``ends`` there are no beginnings and ends.
+    flows : the result of ``dphmm.query("flows", ..., ends=True)``, or the file that ``dphmm query flows --ends`` wrote,
+        with its statement beside it. Without ``ends`` there are no beginnings and ends.
 
     Raises
     ------
-    InvalidInput : for another answer, and where no count is above the noise.
+    InvalidInput : for another answer, a file that was changed, and where no count is above the noise.
 
     Examples
     --------
@@ -43,10 +49,15 @@ def directly_follows(flows: Any) -> Figure:
     >>> dphmm.plot.directly_follows(flows).table["origin"]
     ['(start)', 'register', 'decide']
     """
-    table = getattr(flows, "table", None)
-    if table is None or not {"origin", "destination", "count"} <= set(getattr(table, "columns", ())):
+    table, statement = getattr(flows, "table", None), getattr(flows, "statement", {})
+    if is_path(flows):
+        table = read_table(flows, text=_COLUMNS[:2]).to_pandas()
+        statement = json.loads(checked_input(statement_path(flows), "flows").read_text(encoding="utf-8"))
+        if statement["file"]["sha256"] != file_digest(flows):
+            raise InvalidInput("flows", f"{flows}, which was changed", "the file as dphmm query flows wrote it")
+    if table is None or statement.get("query") != "flows":
         raise InvalidInput("flows", type(flows).__name__, 'what dphmm.query("flows", ...) gives')
-    scale = float(flows.event.parts[0].scale)
+    scale = float(statement["noise"][0]["scale"])
     reach, least = _reach(scale, 1), _reach(scale, len(table))
     shown = table[table["count"] > least]
     if not len(shown):
@@ -105,7 +116,7 @@ def _drawn(counts: dict[tuple[str, str], int], order: list[str], reach: int) -> 
     middle = left + _WIDE / 2
     finding = f"Map of {plural(len(counts), 'move')} between {plural(len(order), 'activity', 'activities')}."
     drawing = Drawing(left + _WIDE + right, (len(order) - 1) * _DOWN + _HIGH + 4, finding, "chart")
-    most, labels = max(counts.values()), list[tuple[float, float, str]]()
+    most, labels = max(counts.values()), list[tuple[float, float, str, str]]()
     for (a, b), n in sorted(counts.items(), key=lambda each: each[1]):
         span, y, down = row[b] - row[a], _HIGH / 2 + 2 + row[a] * _DOWN, _HIGH / 2 + 2 + row[b] * _DOWN
         # The next box is straight below; others are reached around a side.
@@ -122,13 +133,19 @@ def _drawn(counts: dict[tuple[str, str], int], order: list[str], reach: int) -> 
             f'd="M{number(begin[0])} {number(begin[1])}C{curve}"/>'
         )
         drawing.line(np.array(end) + np.array(point), "line-main", close=True)
-        labels.append((middle if span == 1 else (edge + 3 * beyond) / 4, (begin[1] + end[1]) / 2, f"{n:,} ± {reach:,}"))
+        # Beside a straight line, on a bent one.
+        at = middle + 8 if span == 1 else (edge + 3 * beyond) / 4
+        labels.append((at, (begin[1] + end[1]) / 2, f"{n:,} ± {reach:,}", "start" if span == 1 else "middle"))
     for name, at in row.items():
         y = _HIGH / 2 + 2 + at * _DOWN
         frame = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * (_WIDE / 2, _HIGH / 2) + (middle, y)
         drawing.frame(middle - _WIDE / 2, y - _HIGH / 2, _WIDE, _HIGH, "inside")
         drawing.line(frame, "outline", close=True)
-        drawing.text(middle, y + 5, name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…", "", "middle")
-    for x, y, words in labels:
-        drawing.text(x, y + 4, words, "in-strip", "middle")
+        # A capital is about half as wide again.
+        letters = 2 * _LETTERS * len(name) // (2 * len(name) + sum(map(str.isupper, name)))
+        lines = wrap(name, letters, max_lines=2, placeholder="…")
+        for line, words in enumerate(lines):
+            drawing.text(middle, y + 5 + 16 * line - 8 * (len(lines) - 1), words, "", "middle")
+    for x, y, words, anchor in labels:
+        drawing.text(x, y + 4, words, "in-strip", anchor)
     return drawing
