@@ -66,8 +66,11 @@ def test_in_a_browser_names_are_in_their_boxes_and_numbers_beside_them(tmp_path,
         "check": "x" * 90,
         "decide": "T10 Determine necessity to stop indication",
     }
-    paths = [[names[name] for name in path] for path in PATHS]
-    path = dphmm.plot.directly_follows(asked(paths=paths, states=list(names.values()))).save(tmp_path / "map.svg")
+    again = [["register", "check", "check", "decide"]] * 50
+    paths = [[names[name] for name in path] for path in [*PATHS, *again] * 20]
+    path = dphmm.plot.directly_follows(asked(paths=paths, epsilon="0.5", states=list(names.values()))).save(
+        tmp_path / "map.svg"
+    )
     drawn = "document.querySelector('rect.inside').parentNode"
     place = "(e => {const b = e.getBoundingClientRect(); return [e.textContent, b.left, b.top, b.right, b.bottom]})"
     with running(find_browser()) as browser:
@@ -76,6 +79,7 @@ def test_in_a_browser_names_are_in_their_boxes_and_numbers_beside_them(tmp_path,
         assert tab.complaints() == []
     assert len(boxes) == 5 and len(words) > 8
     for text, left, top, right, bottom in words:
+        assert not [w for w in words if w[0] != text and w[1] < right and left < w[3] and w[2] < bottom and top < w[4]]
         inside = [b for b in boxes if b[1] < left and b[2] < top and right < b[3] and bottom < b[4]]
         touched = [b for b in boxes if b[1] < right and left < b[3] and b[2] < bottom and top < b[4]]
         assert (len(touched), len(inside)) == ((0, 0) if "±" in text else (1, 1)), text

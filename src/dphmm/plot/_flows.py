@@ -133,9 +133,9 @@ def _drawn(counts: dict[tuple[str, str], int], order: list[str], reach: int) -> 
             f'd="M{number(begin[0])} {number(begin[1])}C{curve}"/>'
         )
         drawing.line(np.array(end) + np.array(point), "line-main", close=True)
-        # Beside a straight line, on a bent one.
-        at = middle + 8 if span == 1 else (edge + 3 * beyond) / 4
-        labels.append((at, (begin[1] + end[1]) / 2, f"{n:,} ± {reach:,}", "start" if span == 1 else "middle"))
+        # Beside a straight line, on a bent one, and over a loop: longer lines have theirs beside it.
+        at, over = middle + 8 if span == 1 else (edge + 3 * beyond) / 4, 0 if span else 17
+        labels.append((at, (begin[1] + end[1]) / 2 - over, f"{n:,} ± {reach:,}", "start" if span == 1 else "middle"))
     for name, at in row.items():
         y = _HIGH / 2 + 2 + at * _DOWN
         frame = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * (_WIDE / 2, _HIGH / 2) + (middle, y)
