@@ -149,7 +149,7 @@ class TableCheck:
 
 
 #: What gives people an answer who have no row at the steps that are asked.
-_ASK_THEM = ", whose rows are at other steps than are asked: dphmm plan --hours A-B asks in these hours alone"
+_ASK_THEM = ", who have no row at a step that is asked; of steps with a clock dphmm plan --hours A-B asks some alone"
 
 
 class Unplaced:
