@@ -32,8 +32,8 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 64_129,
-    "code lines of tests": 82_806,
-    "words of docs": 112_734,
+    "code lines of tests": 82_810,
+    "words of docs": 112_737,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
