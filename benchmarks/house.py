@@ -31,7 +31,7 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_129,
+    "code lines": 64_104,
     "code lines of tests": 82_810,
     "words of docs": 112_737,
     "circles of imports": 0,
@@ -43,7 +43,7 @@ LIMITS: dict[str, float] = {
     "docstrings that begin with a clause, %": 1,
     "names that say nothing": 9,
     "class names with several meanings": 49,
-    "short private functions used once": 241,
+    "short private functions used once": 240,
     "modules without a mirrored test": 30,
     "banned words": 0,
     "seeded bugs that are live": 450,

@@ -58,7 +58,7 @@ def test_a_pipeline_file_is_gone_on_with(begun, tmp_path, draft):
 
 
 def test_without_a_file_the_demo_is_offered(begun, tmp_path):
-    assert begun().shown().demo and list(tmp_path.iterdir()) == []
+    assert not begun().shown().table and list(tmp_path.iterdir()) == []
 
 
 def test_what_cannot_be_begun_is_refused(tmp_path, monkeypatch):

@@ -114,7 +114,7 @@ def test_what_is_no_request_of_the_page_is_refused(asked, sent, headers, status)
     assert asked("/sesame/setting", sent, **headers)[0] == status and asked.studio.shown().version == 1
 
 
-def test_files_and_pictures_are_those_of_the_setting(asked):
+def test_files_are_those_of_the_setting(asked):
     status, headers, told = asked("/sesame/saved/release.toml?version=1")
     assert (
         status == 200 and told.decode() == asked.studio.shown().text and headers["content-disposition"] == "attachment"
@@ -122,7 +122,6 @@ def test_files_and_pictures_are_those_of_the_setting(asked):
     for path, status in (("saved/walks.csv?version=1", 400), ("saved/..%2Fwalks.csv?version=1", 400), ("report", 404)):
         assert asked(f"/sesame/{path}")[0] == status
     assert asked("/sesame/saved/release.toml?version=7")[0] == 409
-    assert asked("/sesame/picture/stays?version=1")[0] == 400
 
 
 def test_the_policy_of_the_page_allows_its_own_script_and_style_alone(asked):

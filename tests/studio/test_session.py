@@ -38,7 +38,7 @@ def test_a_change_leads_from_an_open_setting_to_final_figures(studio):
     assert (shown.version, shown.missing, shown.problem) == (2, "", "") and shown.map.columns == 5
     told = settled(one, "planned")
     assert len(told.budget.worth.rows) == told.budget.total and told.budget.people == 4
-    assert one.look(2, 3, 0).number == 3 and one.picture(2, "stays").startswith("<svg")
+    assert one.look(2, 3, 0).number == 3 and all(svg.startswith("<svg") for svg in told.budget.pictures.values())
     refused = one.change(2, replaced(GRID, covers="a mile"))
     assert "covers" in refused.problem and one.progressed().state == "open" and one.progressed().budget is None
     with pytest.raises(InvalidInput):
@@ -49,7 +49,7 @@ def test_a_stale_version_changes_nothing(studio):
     one = studio()
     one.change(1, replaced(GRID, covers="2km"))
     for request in (
-        lambda: one.change(1, GRID), lambda: one.look(1, 0, 0), lambda: one.picture(1, "stays"), lambda: one.save(1),
+        lambda: one.change(1, GRID), lambda: one.look(1, 0, 0), lambda: one.save(1),
         lambda: one.check(1), lambda: one.ask(1), lambda: one.release(1, "x"), lambda: one.read(1, one.shown().text),
         lambda: one.demo(1), lambda: one.companion(1, "release.toml"),
     ):  # fmt: skip
@@ -146,9 +146,9 @@ def test_the_demo_has_a_table_of_its_own(studio, tmp_path, monkeypatch):
     monkeypatch.setattr("dphmm.studio.session.DEMO_DAYS", 1)
     monkeypatch.setattr("dphmm.studio.session.Studio._plans", lambda *rest: None)
     one = studio(replaced(GRID, box=None, data={}))
-    assert one.shown().demo
+    assert not one.shown().table
     shown = one.demo(1)
-    assert shown.has_table and not shown.demo and shown.map.columns == 20 and not shown.problem
+    assert shown.has_table and shown.table and shown.map.columns == 20 and not shown.problem
     assert (tmp_path / "studio-demo" / "people.parquet").exists() and one.save(2)
 
 

@@ -232,6 +232,10 @@ class ReleaseFile:
             lines += ["", f"[{table}]", *(f"{member} = {_toml(value)}" for member, value in of_table.items())]
         return "\n".join(lines) + "\n"
 
+    def files(self, name: str) -> dict[str, str]:
+        """The texts of the files that it names and of itself, by name."""
+        return self.others(name) | {name: self.text(name)}
+
     def others(self, name: str) -> dict[str, str]:
         """The files that the pipeline file names, by name: labels, the pairs of them that look alike, drawn areas."""
         draft, stem, files = self.draft, Path(name).stem, dict[str, str]()

@@ -6,8 +6,8 @@ paths, numbers and sentences: it computes nothing but the place of a pointer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from dphmm.policy.constraint import Constraint
 from dphmm.report import figures, maps
 from dphmm.report.backdrop import box_of, read_backdrop
 from dphmm.report.beliefs import Cells, levels
+from dphmm.report.content import Backdrop
 from dphmm.report.maps import View
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.sensitivity import sensitivity_hull
@@ -115,7 +116,7 @@ class Budget(msgspec.Struct, frozen=True):
     """The errors of a reader under a budget, and the doubt that it leaves.
 
     people : the number simulated. total : the final number of rows. who : the people of the columns of stays.
-    pictures : headings by name.
+    pictures : SVG by heading, once every total is there.
     """
 
     people: int
@@ -131,52 +132,41 @@ class Budget(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """A public map to draw on, in degrees: longitude and latitude (n, 2)."""
+    """A public map to draw on: shapes in metres of a grid. Without a grid there are none."""
 
-    water: Sequence[FloatArray] = ()
-    roads: Sequence[FloatArray] = ()
-    names: Sequence[tuple[str, float, float]] = ()
-    box: Box | None = None
+    below: Backdrop = field(default_factory=Backdrop)
+    grid: Grid | None = None
 
     @classmethod
     def read(cls, path: str | Path) -> Ground:
         """The shapes of a GeoJSON file. Raises InvalidInput as `dphmm.report.read_backdrop`."""
-        box = box_of(path)
-        shapes, grid = read_backdrop(path, _coarse(box)), _coarse(box)
-
-        def degrees(points: FloatArray) -> FloatArray:
-            lat, lon = grid.to_latlon(np.nan_to_num(points))
-            return np.where(np.isnan(points), np.nan, np.stack([lon, lat], axis=1))
-
-        names = [(name, *degrees(np.array([[x, y]]))[0].tolist()) for name, x, y in shapes.names]
-        return cls([degrees(line) for line in shapes.water], [degrees(line) for line in shapes.roads], names, box)
+        west, south, east, north = box_of(path)
+        north_south, east_west = metres_per_degree((south + north) / 2)
+        side = max((east - west) * east_west, (north - south) * north_south)
+        grid = Grid(west, south, east, north, side / _COARSE)
+        return cls(read_backdrop(path, grid), grid)
 
     @classmethod
     def of_city(cls, city: City) -> Ground:
         """The river, the bridges and the quarters of a simulated city."""
-        grid, places = city.grid, np.array([place for _, *place in city.quarters])
-        shapes = [np.stack(grid.to_latlon(points)[::-1], axis=1) for points in (city.river, *city.bridges, places)]
-        names = [(name, *at) for (name, *_), at in zip(city.quarters, shapes.pop().tolist(), strict=True)]
-        return cls(shapes[:1], shapes[1:], names, (grid.west, grid.south, grid.east, grid.north))
+        return cls(Backdrop([city.river], list(city.bridges), city.quarters), city.grid)
 
     def drawn(self, grid: Grid, view: View) -> Map:
         """A picture of it, where ``view`` has the metres of ``grid``."""
+
+        def placed(points: FloatArray) -> FloatArray:
+            lat, lon = (self.grid or grid).to_latlon(np.nan_to_num(points))
+            return view(np.where(np.isnan(points), np.nan, grid.projection.to_metres(lat, lon)))
+
         layers = []
-        for style, lines in (("water", self.water), ("road", self.roads)):
-            points = (view(grid.projection.to_metres(line[:, 1], line[:, 0])) for line in lines)
-            layers.append(Layer(style, "".join(_path(line, close=style == "water") for line in points)))
-        placed = [(*view(grid.projection.to_metres(lat, lon)).tolist(), name) for name, lon, lat in self.names]
+        for style, lines in (("water", self.below.water), ("road", self.below.roads)):
+            layers.append(Layer(style, "".join(_path(placed(line), close=style == "water") for line in lines)))
+        at = placed(np.reshape([place for _, *place in self.below.names], (-1, 2))).tolist()
         low, high = view.north - view.side / view.scale, view.west + view.side / view.scale
         (south, north), (west, east) = grid.to_latlon(np.array([[view.west, low], [high, view.north]]))
-        names = [Named(x, y, name) for x, y, name in placed if 0 < x < view.side and 0 < y < view.side]
-        frame = (float(west), float(south), float(east), float(north))
-        return Map(view.side, view.side, frame, layers, names, [])
-
-
-def _coarse(box: Box) -> Grid:
-    west, south, east, north = box
-    north_south, east_west = metres_per_degree((south + north) / 2)
-    return Grid(*box, max((east - west) * east_west, (north - south) * north_south) / _COARSE)
+        named = zip(at, self.below.names, strict=True)
+        names = [Named(x, y, name) for (x, y), (name, *_) in named if 0 < x < view.side and 0 < y < view.side]
+        return Map(view.side, view.side, (float(west), float(south), float(east), float(north)), layers, names, [])
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,16 +301,14 @@ class Seen:
             verdict=[Sentence(line, rule in WARNS) for rule, line in zip(judged.rules, judged.lines, strict=True)],
             doubt=limits,
             notes=[note for note in (by_chance(chosen.chance),) if note],
-            pictures={name: figure.heading for name, figure in pictures(chosen).items()},
+            pictures=pictures(chosen) if len(chosen.by_total) == total else {},
         )
 
 
-def pictures(plan: SchedulePlan) -> dict[str, Any]:
-    """The pictures of a plan, by name: the errors about people who stay, and those of each total."""
-    drawn = {"stays": figures.nights_of_plan(plan)}
-    if plan.others:
-        drawn["totals"] = figures.ladder_of_plans(plan.by_total)
-    return {name: figure for name, figure in drawn.items() if figure is not None}
+def pictures(plan: SchedulePlan) -> dict[str, str]:
+    """The pictures of a plan, SVG by heading: the errors about people who stay, and those of each total."""
+    drawn = (figures.nights_of_plan(plan), figures.ladder_of_plans(plan.by_total) if plan.others else None)
+    return {figure.heading: str(figure.svg) for figure in drawn if figure is not None}
 
 
 def in_words(belief: FloatArray, space: Any, number: int) -> str:
@@ -333,8 +321,7 @@ def in_words(belief: FloatArray, space: Any, number: int) -> str:
 
 def open_map(ground: Ground) -> Map:
     """The map before a box is drawn: of the backdrop, or of the world."""
-    if ground.box is not None:
-        grid = _coarse(ground.box)
+    if (grid := ground.grid) is not None:
         return ground.drawn(grid, View.around(np.zeros(2), np.array([grid.columns, grid.rows]) * grid.cell))
     width, height = maps.SIDE, maps.SIDE / 2
     x, y = (np.arange(_LINES, end, _LINES) / 360 * width for end in (360, 180))

@@ -1,11 +1,10 @@
 """The page and its requests, for this computer alone: loopback, one random token, and requests of the page itself.
 
-    GET  /TOKEN/                the page; its script and style are in it, and nothing is loaded but pictures of plans
+    GET  /TOKEN/                the page; its script and style are in it, and it loads nothing
     GET  /TOKEN/setting         Shown
     POST /TOKEN/setting         {version, draft} -> Shown; /file {version, text} and /demo {version} alike
     GET  /TOKEN/progress        Progressed
     POST /TOKEN/state           {version, number, draw} -> State
-    GET  /TOKEN/picture/NAME    ?version=N -> SVG
     GET  /TOKEN/saved/NAME      ?version=N -> a file to download
     POST /TOKEN/save            {version} -> names of files
     POST /TOKEN/check           {version} -> Checked
@@ -69,7 +68,7 @@ def page() -> tuple[str, str]:
     script = folder.joinpath("studio.js").read_text(encoding="utf-8")
     text = folder.joinpath("studio.html").read_text(encoding="utf-8")
     whole = text.replace("/* style */", style).replace("/* script */", script)
-    allowed = f"script-src {_hash(script)}; style-src {_hash(style)}; img-src 'self' data:; connect-src 'self'"
+    allowed = f"script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; connect-src 'self'"
     closed = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     typed = "require-trusted-types-for 'script'; trusted-types 'none'"
     return whole, f"default-src 'none'; frame-src 'self'; {allowed}; {closed}; {typed}"
@@ -129,7 +128,6 @@ def app_of(studio: Studio, token: str, port: int) -> Gate:
         posted("/demo", lambda one: studio.demo(one.version)),
         got("/progress", lambda version, name: _json(studio.progressed())),
         posted("/state", lambda one: studio.look(one.version, one.number, one.draw)),
-        got("/picture/{name}", lambda *of: Response(studio.picture(*of), media_type="image/svg+xml")),
         got("/saved/{name}", saved),
         posted("/save", lambda one: studio.save(one.version)),
         posted("/check", lambda one: studio.check(one.version)),

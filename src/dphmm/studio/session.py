@@ -19,7 +19,8 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from dphmm.statement.sentences import noun_words
 from dphmm.storage.inputs import replacing
 from dphmm.storage.trajectories import save_trajectories
 from dphmm.studio.draft import Draft, ReleaseFile, setup_of
-from dphmm.studio.figures import FINAL, PREVIEW, Budget, Ground, Map, Seen, State, open_map, pictures, written
+from dphmm.studio.figures import FINAL, PREVIEW, Budget, Ground, Map, Seen, State, open_map, written
 
 #: The demo: its folder, its table, and everything that is chosen in it.
 DEMO, DEMO_TABLE, DEMO_PEOPLE, DEMO_DAYS = "studio-demo", "people.parquet", 30, 3
@@ -114,7 +115,6 @@ class Shown(msgspec.Struct, frozen=True):
     lines: list[str]
     map: Map | None
     labels: list[str]
-    demo: bool
 
 
 class Studio:
@@ -159,7 +159,6 @@ class Studio:
                 lines=[] if seen is None else seen.lines(),
                 map=(open_map(self.ground) if seen is None else seen.map()) if on_map else None,
                 labels=[] if on_map or seen is None else list(seen.setup.space.names),
-                demo=not table,
             )
 
     def change(self, version: int, draft: Draft) -> Shown:
@@ -190,8 +189,7 @@ class Studio:
     def _taken(
         self, version: int, file: ReleaseFile, ground: Ground | None = None, folder: Path | None = None
     ) -> Shown:
-        with self._turn:
-            self._check(version)
+        with self._current(version):
             if self.state == "running":
                 raise InvalidInput("setting", "a change while people are released", "wait until the release has ended")
             self.file, self.ground, self.folder = file, ground or self.ground, folder or self.folder
@@ -199,9 +197,13 @@ class Studio:
             self._begin()
             return self.shown()
 
-    def _check(self, version: int) -> None:
-        if version != self.version:
-            raise Stale
+    @contextmanager
+    def _current(self, version: int) -> Iterator[None]:
+        """The turn of a request about the last version. Raises Stale for another."""
+        with self._turn:
+            if version != self.version:
+                raise Stale
+            yield
 
     def _begin(self) -> None:
         """Look at the setting: the last one's plans are given up, and those of this one begin."""
@@ -229,20 +231,17 @@ class Studio:
             before.join()
 
         def progress(done: int, total: int) -> None:
-            with self._turn:
-                self._check(version)
+            with self._current(version):
                 self._done, self._total = done, total
 
         try:
             for people in (PREVIEW, FINAL):
                 for budget, plan in seen.budgets(people, progress):
-                    with self._turn:
-                        self._check(version)
+                    with self._current(version):
                         # A preview stays until there is as much of the final figures.
                         if self._budget is None or people == PREVIEW or len(budget.worth.rows) == budget.total:
                             self._budget, self._plan = budget, plan
-                with self._turn:
-                    self._check(version)
+                with self._current(version):
                     self.state = "final" if people == PREVIEW else "planned"
         except Stale:
             return
@@ -258,22 +257,12 @@ class Studio:
 
     def look(self, version: int, number: int, draw: int) -> State:
         """The facts of one state, and a reader's findings from one answer about a simulated person in it."""
-        with self._turn:
-            self._check(version)
+        with self._current(version):
             seen, plan = self._seen, self._plan
         if seen is None:
             raise InvalidInput("setting", "not finished", self.problem or self.file.draft.missing)
         epsilon: Any = seen.draft.epsilon or (_EPSILON if plan is None else plan.schedule.exact)
         return seen.state(number, epsilon, draw)
-
-    def picture(self, version: int, name: str) -> str:
-        """A picture of the plan, as the text of an SVG file."""
-        with self._turn:
-            self._check(version)
-            drawn = {} if self._plan is None else pictures(self._plan)
-        if name not in drawn:
-            raise InvalidInput("picture", repr(name), f"one of {', '.join(drawn) or 'none so far'}")
-        return str(drawn[name].svg)
 
     # -- files --------------------------------------------------------------------------------------------------------
 
@@ -284,12 +273,11 @@ class Studio:
 
     def save(self, version: int) -> list[str]:
         """Write the pipeline file, and those that it names; returns their names."""
-        with self._turn:
-            self._check(version)
+        with self._current(version):
             if not self._owned and (self.folder / self.name).exists():
                 expected = f"dphmm studio {self.name}, which opens it; or another name: -o"
                 raise InvalidInput(self.name, "a file that was there before", expected)
-            files = self.file.others(self.name) | {self.name: self.file.text(self.name)}
+            files = self.file.files(self.name)
             for name, text in files.items():
                 with replacing(self.folder / name) as temporary:
                     temporary.write_text(text, encoding="utf-8")
@@ -298,9 +286,8 @@ class Studio:
 
     def companion(self, version: int, name: str) -> str:
         """The text of a file that the pipeline file names, or of itself."""
-        with self._turn:
-            self._check(version)
-            files = self.file.others(self.name) | {self.name: self.file.text(self.name)}
+        with self._current(version):
+            files = self.file.files(self.name)
         if name not in files:
             raise InvalidInput("file", repr(name), f"one of {', '.join(files)}")
         return files[name]
@@ -330,14 +317,12 @@ class Studio:
             stops=len(facts["stops"]),
             doubtful=bool(facts["other_people"]) or facts["most_rows"] == 1 < facts["people"],
         )
-        with self._turn:
-            self._check(version)
+        with self._current(version):
             self._checked = checked
         return checked
 
     def _check_table(self, version: int) -> None:
-        with self._turn:
-            self._check(version)
+        with self._current(version):
             if self._seen is None:
                 raise InvalidInput("setting", "not finished", self.problem or self.file.draft.missing)
             if not self._has_table:
@@ -366,8 +351,7 @@ class Studio:
 
     def release(self, version: int, word: str) -> Progressed:
         """Begin ``dphmm run`` with the saved file; one that was interrupted goes on."""
-        with self._turn:
-            self._check(version)
+        with self._current(version):
             if not self._word or word != self._word:
                 raise InvalidInput("release", "without the word that agrees to it", "the question first")
             self._word = ""

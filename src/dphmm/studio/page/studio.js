@@ -116,7 +116,7 @@ function set(id, value) { if (document.activeElement !== of(id) || !of(id).datas
 
 function fill() {
   const draft = shown.draft, grid = draft.kind === "grid";
-  of("start").hidden = !shown.demo;
+  of("start").hidden = !!shown.table;
   of("whose").textContent = `${shown.table ? `${shown.table} · ` : ""}on this computer only (127.0.0.1)`;
   for (const radio of document.getElementsByName("kind")) radio.checked = radio.value === draft.kind;
   for (const id of ["on-map", "areas-part"]) of(id).hidden = !grid;
@@ -345,9 +345,8 @@ function budget() {
     make("tbody", {}, ...found.worth.rows.flatMap((one) => [row(one), ...against(one)]), row(alone))));
   of("verdict").replaceChildren(...found.verdict.map((one) => make("p", { class: one.warns ? "warns" : "" }, one.text)));
   of("doubt").replaceChildren(...[...found.doubt, ...found.notes].map((line) => make("li", {}, line)));
-  const settled = found.worth.rows.length === found.total;
-  of("pictures").replaceChildren(...Object.entries(settled ? found.pictures : {}).map(([name, heading]) =>
-    make("figure", {}, make("img", { alt: heading, src: `picture/${name}?version=${shown.version}&people=${found.people}` }))));
+  of("pictures").replaceChildren(...Object.entries(found.pictures).map(([heading, svg]) =>
+    make("figure", {}, make("img", { alt: heading, src: `data:image/svg+xml,${encodeURIComponent(svg)}` }))));
 }
 
 async function check() {
