@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 LIMITS: dict[str, float] = {
     "code lines": 64_104,
     "code lines of tests": 82_810,
-    "words of docs": 112_737,
+    "words of docs": 112_860,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
