@@ -70,6 +70,18 @@ def test_all_that_is_not_random_is_that_of_release_many(release, tmp_path, kind)
     assert found.statement.published.rows == len(expected) and found.statement.published.subjects == 40
 
 
+def test_a_model_is_learned_of_a_table_in_any_order(release, tmp_path):
+    """Of people who stay, whom the public model lets move: sums are in one order, whatever Spark's is."""
+    stay = pd.DataFrame([(f"user {n}", t, "abcdef"[n % N]) for n in range(30) for t in range(1, 11)])
+    found = release(stay.set_axis(["user", "step", "state"], axis=1), tmp_path / "table", 4)
+    one, other = (
+        dphmm.reconstruction.learn(table.toPandas(), *WORLD, progress=False)
+        for table in (found.table(), found.table().repartition(7, "step"))
+    )
+    assert one.family != "public" and one.model.matrix.diagonal().min() > 0.7
+    assert other.model.digest == one.model.digest and other.model.provenance == one.model.provenance
+
+
 def test_a_job_that_goes_on_leaves_stored_rows_and_adds_the_others(release, tmp_path):
     into = tmp_path / "table"
     first = release(rows(1, people(20), 1, 4), into)
