@@ -203,6 +203,23 @@ def drag(tab, start, end):
         tab.send("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **where)
 
 
+def test_no_change_is_lost_beside_another_and_none_is_dropped_in_silence(opened):
+    tab = opened()
+    tab.ask(
+        "change({ kind: 'labels', labels: ['home', 'work', 'away'] }); change({ pairs: [] }); change({ step: '' }), 0"
+    )
+    sent(tab)
+    draft = tab.ask("shown.draft")
+    assert (draft["labels"], draft["pairs"], draft["step"]) == (["home", "work", "away"], [], "")
+    for field, text, told in (("pairs", "home work", "is no pair"), ("budget", "", "it cannot be empty; it stays 12")):
+        tab.ask(f"of('{field}').value = '{text}', of('{field}').dispatchEvent(new Event('change')), 0")
+        sent(tab)
+        assert told in tab.ask("of('notice').textContent") and tab.ask("shown.draft.budget") == "12"
+    assert tab.ask("of('pairs').value") == "home work" and tab.ask("shown.draft.pairs") == []
+    assert "There is no table" in tab.ask("of('waits').textContent")
+    calm(tab)
+
+
 def test_labels_are_a_list_and_their_beliefs_are_shares(opened):
     tab = opened()
     tab.click(".kinds [value=labels]")

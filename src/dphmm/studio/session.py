@@ -347,7 +347,9 @@ class Studio:
             assert self._seen is not None
             people, noun = int(self._checked.figures["people"] or 0), self._seen.setup.noun
             spends = written(self.file.draft.promise, noun, people, noun_words(noun)["people"])
-            return Asked(spends, self._word)
+            known = int(self._checked.budget.get("known", 0))
+            again = f" The ledger knows {known} of them: answers that it has are given again, and spend nothing."
+            return Asked(spends + again * bool(known), self._word)
 
     def release(self, version: int, word: str) -> Progressed:
         """Begin ``dphmm run`` with the saved file; one that was interrupted goes on."""
@@ -390,7 +392,7 @@ class Studio:
             ends = {0: "", **_CODES} if error or done else {}
             line = error if not done and last in _PUBLIC and error else ends.get(code, f"stopped; {hidden}")
             self._run = msgspec.structs.replace(self._run, ended=True, released=done, line=line)
-            self.state, self._child = "released" if done else "failed", None
+            self.state, self._child, self._checked = "released" if done else "failed", None, None
 
     @property
     def report(self) -> str | None:

@@ -2,7 +2,7 @@
 // The page shows what the server computed and sends what is chosen: paths, sentences and numbers are ready.
 const of = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
-let shown = null, progress = null, chosen = null, draws = 0, waiting = null, busy = false, polling = 0, drag = null;
+let shown = null, progress = null, chosen = null, draws = 0, waiting = null, sent = null, busy = false, checking = false, polling = 0, drag = null;
 
 const SLIDERS = [
   ["covers", "Places that must look alike, up to", "grid", "100m 150m 200m 250m 300m 400m 500m 680m 800m 1km 1200m 1500m 2km 3km 4km 5km 7500m 10km"],
@@ -45,22 +45,25 @@ function drawn(tag, attributes, text) {
   return element;
 }
 
-function say(text) {
+function say(text, good = false) {
   of("notice").hidden = !text;
+  of("notice").classList.toggle("good", good);
   of("notice").textContent = text;
 }
 
 async function ask(path, body) {
-  const sent = body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const request = body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   let response;
   try {
-    response = await fetch(path, sent);
+    response = await fetch(path, request);
   } catch {
     say("The studio has ended: type its command again, and open the new address.");
     throw new Error("ended");
   }
   const told = await response.json();
   if (response.ok) return told;
+  // A state that was asked about before a change is asked about again after it.
+  if (response.status === 409 && path === "state") throw new Error(told.error);
   if (response.status === 409) await load();
   say(told.error);
   throw new Error(told.error);
@@ -68,20 +71,24 @@ async function ask(path, body) {
 
 // -- the setting: the last change is sent when the one before has been answered ---------------------------------------
 
+// The draft with every change so far, also those that are under way.
+function latest() { return waiting ?? sent ?? shown.draft; }
+
 function change(members) {
-  waiting = { ...(waiting ?? shown.draft), ...members };
+  waiting = { ...latest(), ...members };
   if (!busy) send();
 }
 
 async function send() {
   busy = true;
   while (waiting !== null) {
-    const draft = waiting;
+    sent = waiting;
     waiting = null;
     try {
-      show(await ask("setting", { version: shown.version, draft }));
+      show(await ask("setting", { version: shown.version, draft: sent }));
     } catch { fill(); }
   }
+  sent = null;
   busy = false;
 }
 
@@ -129,15 +136,16 @@ function fill() {
   for (const [name, , kind, values] of SLIDERS) {
     of(`slide-${name}`).hidden = kind !== "" && !grid;
     set(name, draft[name]);
-    const steps = values.split(" "), at = steps.indexOf(draft[name]);
-    if (at >= 0) of(`range-${name}`).value = at;
+    const size = (text) => parseFloat(text) * (/k/.test(text) ? 1000 : 1), steps = values.split(" ");
+    of(`range-${name}`).value = Math.max(0, steps.filter((one) => size(one) <= size(draft[name])).length - 1);
     of(`range-${name}`).setAttribute("aria-valuetext", draft[name]);
   }
   for (const [name] of TEXTS) set(name, draft[name]);
-  of("areas").replaceChildren(...draft.areas.map((area, at) => make("li", {}, area.name,
-    make("button", { type: "button", "aria-label": `Remove ${area.name}`, onclick: () => change({ areas: draft.areas.filter((_, other) => other !== at) }) }, "Remove"))));
+  of("areas").replaceChildren(...draft.areas.map((area) => make("li", {}, area.name,
+    make("button", { type: "button", "aria-label": `Remove ${area.name}`, onclick: () => change({ areas: latest().areas.filter((other) => other.name !== area.name) }) }, "Remove"))));
   data(draft.data);
   of("lines").textContent = shown.lines.slice(1).join("; ");
+  of("lines").classList.toggle("warns", shown.lines.some((line) => line.includes("none that looks like")));
   of("text").textContent = shown.text;
   of("command").textContent = `dphmm run ${shown.name}`;
   of("downloads").replaceChildren(...[shown.name, ...shown.files].flatMap((name) => [
@@ -153,7 +161,7 @@ function data(members) {
   of("data").dataset.names = open.map(([name]) => name).join();
   of("data").replaceChildren(...open.flatMap(([name, value]) => [
     make("label", { for: `data-${name}` }, name + (value === "COLUMN" || value === "NAME" ? ": still open" : "")),
-    make("input", { id: `data-${name}`, value, autocomplete: "off", onchange: (event) => change({ data: { ...shown.draft.data, [name]: event.target.value } }) })]));
+    make("input", { id: `data-${name}`, value, autocomplete: "off", onchange: (event) => change({ data: { ...latest().data, [name]: event.target.value } }) })]));
 }
 
 function fields() {
@@ -165,7 +173,11 @@ function fields() {
       range.setAttribute("aria-valuetext", steps[range.value]);
       change({ [name]: steps[range.value] });
     });
-    const exact = make("input", { id: name, autocomplete: "off", maxlength: 60, onchange: (event) => change({ [name]: event.target.value.trim() }) });
+    const exact = make("input", { id: name, autocomplete: "off", maxlength: 60, onchange: (event) => {
+      const text = event.target.value.trim();
+      if (text) change({ [name]: text });
+      else { event.target.value = latest()[name]; say(`${words}: it cannot be empty; it stays ${latest()[name]}.`); }
+    } });
     return make("div", { id: `slide-${name}`, class: "slide" }, make("div", { class: "head" }, make("label", { for: name }, words), exact), range);
   }));
   of("texts").append(...TEXTS.flatMap(([name, words]) => [make("label", { for: name }, words),
@@ -252,10 +264,11 @@ function pointers() {
 }
 
 function area(box) {
-  const name = of("area-name").value.trim() || "area", areas = (waiting ?? shown.draft).areas;
+  const name = of("area-name").value.trim() || "area", areas = latest().areas;
   let own = name;
   for (let at = 2; areas.some((one) => one.name === own); at += 1) own = `${name} ${at}`;
   change({ areas: [...areas, { name: own, box }] });
+  of("area-name").value = "";
 }
 
 async function look() {
@@ -295,13 +308,15 @@ async function poll() {
     }
     const before = progress;
     progress = now;
-    if (!before || JSON.stringify(before.budget) !== JSON.stringify(now.budget)) { budget(); if (before && !before.budget && now.budget) look(); }
+    if (!before || JSON.stringify(before.budget) !== JSON.stringify(now.budget)) { budget(); if (before && answers(before) !== answers(now)) look(); }
     state(now, before);
     if (now.state !== "preview" && now.state !== "final" && now.state !== "running" && now.version === shown.version) {
       await new Promise((done) => setTimeout(done, 2500));
     } else await new Promise((done) => setTimeout(done, 300));
   }
 }
+
+function answers(now) { return now.budget && now.budget.worth.rows.find((row) => row.own)?.answers; }
 
 function state(now, before) {
   const budget = now.budget, found = budget ? `${budget.worth.rows.length} of ${budget.total} budgets` : "no figures so far";
@@ -314,17 +329,24 @@ function state(now, before) {
   if (now.problem) say(now.problem);
   const running = now.state === "running";
   for (const field of document.querySelectorAll("main input, main textarea, #demo, #area-add, #save")) field.disabled = running;
-  of("check").disabled = running || !shown.has_table;
-  of("ask").disabled = running || !shown.has_table || !(now.state === "planned" || now.state === "released" || now.state === "failed");
+  const settled = now.state === "planned" || now.state === "released" || now.state === "failed";
+  of("check").disabled = running || checking || !shown.has_table;
+  of("ask").disabled = running || checking || !shown.has_table || !settled;
+  of("waits").textContent = running ? "" : !shown.has_table ? "There is no table here: dphmm studio people.csv begins with one." : settled ? "" : "It waits for the final figures.";
   const run = now.run;
   of("stages").replaceChildren(...(run ? run.all : []).map((name) => {
     const begun = run.stages.includes(name), last = begun && run.stages.at(-1) === name && !run.ended;
     const done = begun && !last, skipped = run.ended && run.released && !begun;
     return make("li", { class: last ? "runs" : done || skipped ? "" : "waits" }, `${name}: ${last ? "running" : done ? "done" : skipped ? "as it was" : "waits"}`);
   }));
-  of("ended").textContent = run && run.ended ? (run.released ? `Released. ${run.line}` : run.line) : running ? "The release runs; it can be interrupted, and goes on where it stopped." : "";
+  const done = run && run.ended && run.released ? ["Released. ", make("a", { href: "#report-part" }, "The report is below."), ` ${run.line}`] : [run && run.ended ? run.line : running ? "The release runs. Ctrl-C in the terminal interrupts it; it goes on where it stopped." : ""];
+  of("ended").replaceChildren(...done);
   of("ended").className = run && run.ended && !run.released ? "warns" : "";
-  if (run && run.released && !(before && before.run && before.run.ended) && now.state === "released") report();
+  if (run && run.released && !(before && before.run && before.run.ended) && now.state === "released") {
+    // What is spent from now on is another question.
+    if (before) of("checked").replaceChildren();
+    report();
+  }
 }
 
 function report() {
@@ -341,7 +363,7 @@ function budget() {
     make("th", { scope: "row", colspan: one === alone ? 2 : 1 }, one === alone ? one.answers : one.own ? one.total : make("button", { type: "button", "aria-label": `Take a budget of ${one.total}`, onclick: () => change({ budget: one.total }) }, one.total)),
     ...[...(one === alone ? [] : [one.answers]), one.error, ...one.stays].map((text) => make("td", {}, text)));
   const against = (one) => one.against.length ? [make("tr", { class: "against" }, make("td", { colspan: heads.length }, `${one.total} is not advised: ${one.against.join("; ")}`))] : [];
-  of("ladder").replaceChildren(make("table", {}, make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
+  of("ladder").replaceChildren(make("table", { class: shown.draft.kind }, make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
     make("tbody", {}, ...found.worth.rows.flatMap((one) => [row(one), ...against(one)]), row(alone))));
   of("verdict").replaceChildren(...found.verdict.map((one) => make("p", { class: one.warns ? "warns" : "" }, one.text)));
   of("doubt").replaceChildren(...[...found.doubt, ...found.notes].map((line) => make("li", {}, line)));
@@ -350,9 +372,10 @@ function budget() {
 }
 
 async function check() {
-  of("checked").replaceChildren(make("div", {}, make("dt", {}, "the table is being looked at")));
+  of("checked").replaceChildren(make("div", {}, make("dt", {}, "The plan is made again, then the table is looked at: it takes as long as the final figures.")));
   let found;
-  try { found = await post("check"); } catch { of("checked").replaceChildren(); return; }
+  checking = of("check").disabled = of("ask").disabled = true;
+  try { found = await post("check"); } catch { of("checked").replaceChildren(); return; } finally { checking = false; if (progress) state(progress, progress); }
   const line = (name, text, warns) => make("div", {}, make("dt", {}, name), make("dd", { class: warns ? "warns" : "" }, text));
   const lines = CHECKS.filter(([name]) => found.figures[name] !== null && !(found.figures[name] === 0 && !["rows", "people", "in_states"].includes(name)))
     .map(([name, words, text]) => line(words, text(found.figures[name], found.figures), (name === "in_states" && found.figures[name] < 5) || name === "swapped"));
@@ -388,11 +411,16 @@ for (const radio of document.getElementsByName("kind")) radio.addEventListener("
 of("box").addEventListener("change", (event) => degrees(event.target.value, (box) => change({ box })));
 of("labels").addEventListener("change", (event) => change({ labels: [...new Set(event.target.value.split("\n").map((name) => name.trim()).filter(Boolean))] }));
 of("every").addEventListener("change", (event) => change({ pairs: event.target.checked ? null : [] }));
-of("pairs").addEventListener("change", (event) => change({ pairs: event.target.value.split("\n").map((line) => line.split(",").map((name) => name.trim())).filter((pair) => pair.length === 2) }));
+of("pairs").addEventListener("change", (event) => {
+  const pairs = event.target.value.split("\n").filter((line) => line.trim()).map((line) => line.split(",").map((name) => name.trim()));
+  const wrong = pairs.find((pair) => pair.length !== 2);
+  if (wrong) say(`"${wrong.join(", ")}" is no pair: two labels with a comma between them, as home, work.`);
+  else change({ pairs });
+});
 of("area-add").addEventListener("click", () => degrees(of("area-box").value, area));
 of("again").addEventListener("click", () => { draws += 1; look(); });
-of("demo").addEventListener("click", async () => { try { show(await post("demo")); of("map").focus(); } catch { return; } });
-of("save").addEventListener("click", async () => { try { say(`Saved: ${(await post("save")).join(", ")}`); } catch { return; } });
+of("demo").addEventListener("click", async () => { try { show(await post("demo")); of("guide").hidden = false; of("map").focus(); } catch { return; } });
+of("save").addEventListener("click", async () => { try { say(`Saved: ${(await post("save")).join(", ")}`, true); } catch { return; } });
 of("open").addEventListener("change", async (event) => { try { show(await post("file", { text: await event.target.files[0].text() })); } catch { return; } });
 of("check").addEventListener("click", check);
 of("ask").addEventListener("click", question);
