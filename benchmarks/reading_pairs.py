@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 
 import dphmm
-from dphmm.markov.filtering import Belief, Table
+from dphmm.markov.filtering import Belief, ObservationTable
 from dphmm.markov.smoothing import Observed, smooth
 from dphmm.session.answer import answer_under
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import likelihood_rows
 
@@ -53,7 +53,7 @@ def models(grid: dphmm.Grid, known: list[np.ndarray], step: int) -> dict[str, dp
 
 
 def errors(
-    model: dphmm.MarkovModel, plan: Plan, drawn: list[np.ndarray], pieces: list[np.ndarray], every: int
+    model: dphmm.MarkovModel, plan: StepPlan, drawn: list[np.ndarray], pieces: list[np.ndarray], every: int
 ) -> np.ndarray:
     """The mean error over each stretch."""
     people = []
@@ -63,7 +63,7 @@ def errors(
         which[::every] = rows.which
         moves = np.minimum(np.arange(len(piece)), 1)
         prior = Belief.initial(model)
-        people.append(Observed(prior.latent, Table(prior.lifted(rows.values), which, moves, rows.logged)))
+        people.append(Observed(prior.latent, ObservationTable(prior.lifted(rows.values), which, moves, rows.logged)))
     own = model.space.own_answers
     means = [found.mean for found in smooth(model, people, own)]
     return np.array(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dphmm
-from dphmm.statement.verdict import Verdict
+from dphmm.statement.verdict import ReleaseVerdict
 from registered import chosen_mechanisms, policy_kinds
 
 ROOT = Path(__file__).parents[1]
@@ -91,7 +91,9 @@ def test_the_officer_s_page_has_the_sentences_of_every_verdict():
     part = OFFICER.read_text().partition("## What a verdict says")[2].partition("\n## ")[0]
     told = [line.split(" | ")[0].removeprefix("| ") for line in part.splitlines() if line.startswith("| ")][1:]
     facts = {"error": 5.0, "without": 9.0, "unit": "m", "near": 5.0, "block": "day", "after": 4, "tried": 7}
-    spoken = {rule: Verdict(rules=[rule], **facts).lines[0] for rule in Verdict.says if "unknown" not in rule}
+    spoken = {
+        rule: ReleaseVerdict(rules=[rule], **facts).lines[0] for rule in ReleaseVerdict.says if "unknown" not in rule
+    }
     rules = ["replayable", "unlimited", "tells", "no nearer", "returns", "will return", "blurs", "labels"]
     for rule, sentence in zip(rules, told, strict=True):
         said = re.split(r"\b(?:X|N|M)\b", sentence.rstrip("."))

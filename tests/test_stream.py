@@ -24,7 +24,7 @@ from dphmm.audit import attack, check_release
 from dphmm.batch import Batch, release_many
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import load_statement, write_statement
-from dphmm.storage.released import Published, released_table
+from dphmm.storage.released import FileSums, released_table
 from dphmm.storage.tables import write_table
 from dphmm.storage.trajectories import load_trajectories
 from dphmm.stream import BadLine, Stream, parse_line
@@ -305,7 +305,7 @@ def test_the_true_row_of_an_audit_is_that_of_the_release(rule, tmp_path):
     path, public = tmp_path / "released.parquet", (MODEL, POLICY, PAGES, CLEAR)
     write_table(path, released_table(releases, PAGES))
     told = {"model": MODEL, "policy": POLICY, "space": PAGES, "options": owner.setting.options, "answer": owner.answer}
-    write_statement(path, statement_of(Published(releases), **told, model_people="others"))
+    write_statement(path, statement_of(FileSums(releases), **told, model_people="others"))
     assert load_statement(path).answer == rule
 
     def misses(**known):
@@ -318,12 +318,12 @@ def test_the_true_row_of_an_audit_is_that_of_the_release(rule, tmp_path):
     other = RULES[1 - RULES.index(rule)]
     assert not misses() and not misses(ledger=ledger) and not misses(answer=rule) and misses(answer=other)
     assert found() == []
-    write_statement(path, statement_of(Published(releases), **{**told, "answer": other}, model_people="others"))
+    write_statement(path, statement_of(FileSums(releases), **{**told, "answer": other}, model_people="others"))
     (wrong,) = found()
     assert f"sessions have other choices than the stated: answer {rule}" in wrong
     assert misses() and not misses(ledger=ledger)
     without_rule(ledger)
-    write_statement(path, statement_of(Published(releases), **{**told, "answer": None}, model_people="others"))
+    write_statement(path, statement_of(FileSums(releases), **{**told, "answer": None}, model_people="others"))
     assert misses(ledger=ledger) is (rule == "first")
     assert found() == []
 

@@ -13,7 +13,7 @@ from benchmarks.speed.figures import Figure, below
 from benchmarks.speed.timing import timed
 from benchmarks.speed.worlds import GridWorld
 from dphmm.audit import Adversary, black_box, verify
-from dphmm.audit.attacks.attack import Seen
+from dphmm.audit.attacks.attack import SeenAnswer
 from dphmm.session.answer import answer_under
 
 VERIFIED, JUDGED, TRACKED = below(1.0), below(5.0), below(60.0)
@@ -53,7 +53,7 @@ def _tracked(world: GridWorld, people: int, steps: int) -> Iterator[Figure]:
     seen = []
     for state in chance.integers(0, world.n_states, people).tolist():
         answers = answer_under(plan, np.full(steps, state), bits)[0]
-        seen.append([Seen(t + 1, z, plan) for t, z in enumerate(answers)])
+        seen.append([SeenAnswer(t + 1, z, plan) for t, z in enumerate(answers)])
     tracker = Adversary("tracker", "tracker", world.model)
     taken = timed(lambda: [tracker.beliefs(one) for one in seen], 1, warmups=0)
     name = f"the tracker, {people:,} people × {steps} steps, {world.n_states:,} states"

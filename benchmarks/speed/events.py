@@ -24,7 +24,7 @@ from benchmarks.speed.figures import Figure, Target, at_least, below
 from benchmarks.speed.timing import Spread
 from dphmm.markov.private import fit_chain
 from dphmm.markov.slots import Slots
-from dphmm.samplers.body import DiscreteLaplace
+from dphmm.samplers.body import LaplaceSampler
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.storage.importers import import_trajectories
 
@@ -130,7 +130,7 @@ def _by_position(cut: list[np.ndarray], log: Log, epsilon: float | None, seed: i
     for case in cut:
         np.add.at(counts, (np.arange(len(case)), case), 1)
     if epsilon is not None:
-        noise = DiscreteLaplace(int(log.steps / epsilon)).draw(counts.size, ReplayBits(seed))
+        noise = LaplaceSampler(int(log.steps / epsilon)).draw(counts.size, ReplayBits(seed))
         counts = np.maximum(counts + noise.reshape(counts.shape), 0)
     counts += 0.1 if epsilon is None else 1.0
     laws = counts / counts.sum(axis=1, keepdims=True)

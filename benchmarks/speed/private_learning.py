@@ -24,7 +24,7 @@ from benchmarks.speed.timing import Spread
 from dphmm.markov.private import fit_chain
 from dphmm.markov.private.noisy_table import rates_of
 from dphmm.markov.private.release import nearest_counts
-from dphmm.samplers.body import DiscreteLaplace
+from dphmm.samplers.body import LaplaceSampler
 from dphmm.samplers.entropy import ReplayBits
 from experiments.hmm_privacy.casino import SYMBOLS, Judge, casino, half_right, rolled
 from experiments.hmm_privacy.methods import (
@@ -186,7 +186,7 @@ def _time() -> Figure:
         began = time.process_time()
         fit_chain(walks, n, 1, 100, initial="occupancy", bits=ReplayBits(k))
         fitted = time.process_time()
-        noisy = (250 + DiscreteLaplace(99).draw(n * n, ReplayBits(k))).astype(float)
+        noisy = (250 + LaplaceSampler(99).draw(n * n, ReplayBits(k))).astype(float)
         drawn = time.process_time()
         nearest_counts(noisy, np.arange(n + 1) * n)
         clipped = time.process_time()

@@ -22,7 +22,7 @@ from scipy.special import gammaincc, gammainccinv
 from dphmm.dependent import Chain, JointTable, Star, Sum, exact_loss
 
 # The integer noise of `dphmm.dependent` itself, drawn without a question.
-from dphmm.samplers.body import DiscreteLaplace
+from dphmm.samplers.body import LaplaceSampler
 from experiments.dependence.baselines import calibrated, compared
 from experiments.dependence.leakage import FRIENDS, FRIENDS_QUERY, star_of
 from experiments.dependence.mechanisms import (
@@ -140,7 +140,7 @@ def measure_accuracy(folder: Path | None, cell: Cell, seed: np.random.SeedSequen
     """A row for each mechanism and α, and one for each mechanism and β."""
     numbers = 1 if cell["model"] in CHAINS else CLUSTERS
     for place, scale in _scales(folder, cell):
-        noise = DiscreteLaplace(scale).draw(draws * numbers, bits_of(seed, place["mechanism"]))
+        noise = LaplaceSampler(scale).draw(draws * numbers, bits_of(seed, place["mechanism"]))
         errors = np.abs(noise.reshape(draws, numbers)).sum(axis=1)
         for alpha in ALPHAS:
             told = {"alpha": alpha, "beta": float(gammaincc(numbers, alpha / float(scale)))}

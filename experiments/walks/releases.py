@@ -22,7 +22,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov import Belief
 
 # `smooth` smooths what a session released, and there is no session here.
-from dphmm.markov.filtering import Table, likeliest_path
+from dphmm.markov.filtering import ObservationTable, likeliest_path
 from dphmm.markov.smoothing import Observed, marginals
 from dphmm.mechanisms import MECHANISM_CHOICES, KNorm, Laplace, PlanarIsotropic
 
@@ -34,7 +34,7 @@ from dphmm.samplers import default_bits
 # Floats from the words of `Bits`, for a continuous mechanism.
 from dphmm.samplers.uniform import exponentials, unit_floats
 from dphmm.sensitivity import SensitivityHull
-from dphmm.session import Plan, Position, Setting, estimate
+from dphmm.session import Position, Setting, StepPlan, estimate
 
 # The session's own draw and likelihood, step by step: `ReleaseSession` takes no continuous mechanism beside them.
 from dphmm.session.answer import answer_under
@@ -111,7 +111,7 @@ class Law(Protocol):
 class ExactLaw:
     """What a session does."""
 
-    def __init__(self, plan: Plan, frame: Lattice) -> None:
+    def __init__(self, plan: StepPlan, frame: Lattice) -> None:
         self._plan, self._frame = plan, frame
 
     def answer(self, position: Position, state: int, bits: Bits) -> Answer:
@@ -123,7 +123,7 @@ class ExactLaw:
 class ContinuousLaw:
     """Algorithm 2 of the DPHMM paper with another mechanism on the plan's body."""
 
-    def __init__(self, plan: Plan, frame: Lattice, mechanism: KNorm | Laplace | PlanarLaplace) -> None:
+    def __init__(self, plan: StepPlan, frame: Lattice, mechanism: KNorm | Laplace | PlanarLaplace) -> None:
         self._answers = frame.to_answers(plan.image)
         self._support = plan.constraint.support
         self._mechanism = mechanism
@@ -135,7 +135,7 @@ class ContinuousLaw:
         return Answer(z, position.prior.condition(logs, self._support), row, True)
 
 
-def law_of(name: str, plan: Plan, frame: Lattice) -> Law:
+def law_of(name: str, plan: StepPlan, frame: Lattice) -> Law:
     """The law of a plan's answers. A public constant stays one, whatever the mechanism."""
     if name not in CONTINUOUS or plan.constant:
         return ExactLaw(plan, frame)
@@ -254,9 +254,9 @@ class _Seen:
         self._rows, self._logged = np.empty((steps, fold.model.n_states)), np.empty(steps, dtype=np.bool_)
         self._counts = np.empty((6, steps), dtype=np.int64)
         self._constant, self._cost = np.empty(steps, dtype=np.bool_), np.empty(steps)
-        self._law: tuple[Plan, Law] | None = None
+        self._law: tuple[StepPlan, Law] | None = None
 
-    def step(self, at: int, model: MarkovModel, plan: Plan, position: Position, state: int, bits: Bits) -> Position:
+    def step(self, at: int, model: MarkovModel, plan: StepPlan, position: Position, state: int, bits: Bits) -> Position:
         """Release one step; the position of the next."""
         if self._law is None or self._law[0] is not plan:
             self._law = plan, law_of(self._mechanism, plan, self._fold.space.frame)
@@ -275,7 +275,7 @@ class _Seen:
         self, number: int, truth: FloatArray, cells: IntArray, model: MarkovModel, start: Position
     ) -> Released:
         """All of it, with what the whole says of every step."""
-        seen, cell_of = Table.of(self._rows, logged=self._logged), self._fold.cell_of
+        seen, cell_of = ObservationTable.of(self._rows, logged=self._logged), self._fold.cell_of
         belief, path = marginals(model, Observed(start.prior, seen)), likeliest_path(model, start.prior, seen)
         likeliest, degree_, possible, plan_size, support_size, drift = self._counts
         return Released(
@@ -309,6 +309,6 @@ def _unseen(model: MarkovModel, start: Position, steps: int) -> FloatArray:
     return rows
 
 
-def degree(plan: Plan, state: int, among: BoolArray) -> int:
+def degree(plan: StepPlan, state: int, among: BoolArray) -> int:
     """How many states of a set a state hides among (Def. 5.2); the state itself, or its surrogate, counts."""
     return int(plan.mechanism.degrees(plan.image, np.array([state]), np.flatnonzero(among))[0])

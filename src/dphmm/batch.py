@@ -36,7 +36,7 @@ from dphmm.samplers.entropy import default_bits
 from dphmm.session.block import Blocks
 from dphmm.session.options import PlanChoices, checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import chosen_of
-from dphmm.session.releases import NOT_ASKED, Released, Releases, terms_of
+from dphmm.session.releases import NOT_ASKED, ReleasedRow, Releases, terms_of
 from dphmm.session.rounds import AnsweredRows, Engine, StepRows, SubjectState, caps_of, schedule_of
 from dphmm.session.session import ReleaseSession, engine_of
 from dphmm.session.setting import (
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
     from dphmm.statement.events import EventLog
     from dphmm.statement.origin import Whom
     from dphmm.statement.release import ReleaseStatement
-    from dphmm.storage.released import Published
+    from dphmm.storage.released import FileSums
 
-__all__ = ["Batch", "BatchReport", "Released", "Releases", "release_many"]
+__all__ = ["Batch", "BatchReport", "ReleasedRow", "Releases", "release_many"]
 
 #: Of each user what the steps go by, and the header of the query where the ledger has one.
 Histories: TypeAlias = dict[str, tuple[str, SessionHeader | None]]
@@ -245,7 +245,7 @@ class Batch:
         *,
         resume: bool = False,
         progress: Progress | None = None,
-    ) -> Iterator[Sequence[Released]]:
+    ) -> Iterator[Sequence[ReleasedRow]]:
         """Release every step at which a user has a row; yields what each committed transaction published.
 
         Raises
@@ -340,8 +340,8 @@ class Batch:
             )
 
     def written(
-        self, chunks: Iterable[Sequence[Released]], output: PathLike, published: Published
-    ) -> Iterator[Sequence[Released]]:
+        self, chunks: Iterable[Sequence[ReleasedRow]], output: PathLike, published: FileSums
+    ) -> Iterator[Sequence[ReleasedRow]]:
         """Yield the chunks of `run` unchanged, after counting each and writing it to a released file.
 
         The file appears when the last chunk is taken. An error leaves no file, or the earlier one.
@@ -360,7 +360,7 @@ class Batch:
                 yield chunk
 
     def write_owner_counts(
-        self, path: Path, visits: VisitTable, published: Published, rejected: Mapping[str, int]
+        self, path: Path, visits: VisitTable, published: FileSums, rejected: Mapping[str, int]
     ) -> None:
         """Write the counts for the owner to a file, after `run` has released these rows.
 
@@ -416,7 +416,7 @@ class Batch:
 
     def statement(
         self,
-        published: Published,
+        published: FileSums,
         model_people: str = "unknown",
         *,
         known_by: str | None = None,
@@ -696,7 +696,7 @@ class Batch:
 
     def _published(
         self, answered: AnsweredRows, users: list[str], t: IntArray, times: IntArray | None
-    ) -> Sequence[Released]:
+    ) -> Sequence[ReleasedRow]:
         report = self.report
         asked = answered.plan >= 0
         report.released += int(asked.sum())
@@ -896,11 +896,11 @@ def release_many(
     """
     from dphmm.statement.files import write_statement
     from dphmm.statement.sentences import noun_words
-    from dphmm.storage.released import Published, released_table
+    from dphmm.storage.released import FileSums, released_table
 
     check_same_states(model, policy, space)
     table_kind(table)
-    batch, published = Batch(model, policy, space, epsilon, **choices), Published()
+    batch, published = Batch(model, policy, space, epsilon, **choices), FileSums()
     table = read_whole(table)
     loaded = load_trajectories(table, space=space, timezone=timezone, spelling=batch.ledger.spelling)
     if model.step is not None and not {"t", "step"} & set(column_list(table)):
@@ -913,7 +913,7 @@ def release_many(
     with shown(progress, "release") as report:
         visits = batch.visits(loaded.trajectories)
         batch.check_meant(visits)
-        chunks: Iterable[Sequence[Released]] = batch.run(visits, resume=resume, progress=report)
+        chunks: Iterable[Sequence[ReleasedRow]] = batch.run(visits, resume=resume, progress=report)
         if output is not None:
             chunks = batch.written(chunks, output, published)
         rows = Releases.joined(chunk for chunk in chunks if isinstance(chunk, Releases))

@@ -19,7 +19,7 @@ from dphmm.mechanisms.hops import Hops
 from dphmm.mechanisms.table import LARGEST_PROGRAM, OptimalTable
 from dphmm.mechanisms.table_program import has_room
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
 from dphmm.types import Exact, FloatArray, IntArray
@@ -151,7 +151,7 @@ def _own_costs(costs: ArrayLike, n: int) -> FloatArray:
 
 
 def _by_answer(
-    plan: Plan, table: AnswerTable, weights: IntArray | None, costs: FloatArray
+    plan: StepPlan, table: AnswerTable, weights: IntArray | None, costs: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The weight of each answer (n,), and the mean costs (n, n), for each true answer, of naming each.
 

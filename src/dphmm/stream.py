@@ -26,7 +26,7 @@ from typing import Any
 
 from dphmm.accounting.ledger import SessionHeader
 from dphmm.accounting.moments import TIMES, first_number, has_moments
-from dphmm.batch import Batch, Released, already_released
+from dphmm.batch import Batch, ReleasedRow, already_released
 from dphmm.errors import InvalidInput
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import check_header
@@ -36,7 +36,7 @@ from dphmm.states.space import StateSpace, check_names
 from dphmm.states.trajectory import Trajectories, true_states
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.json_lines import strict_json
-from dphmm.storage.released import Published, released_table
+from dphmm.storage.released import FileSums, released_table
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIELDS = {"user", "t", "step", "lat", "lon", "state"}
@@ -92,7 +92,7 @@ class Stream:
     _open: int = field(default=-(2**63), init=False)
     _held: dict[str, Line] = field(default_factory=dict, init=False, repr=False)
 
-    def take(self, line: Line) -> Iterator[Released]:
+    def take(self, line: Line) -> Iterator[ReleasedRow]:
         """The releases that a line makes due, each committed: those of the bin that it closes, then what it gets.
 
         Raises BadLine, after the others, where the line gets no answer. All must be taken.
@@ -120,7 +120,7 @@ class Stream:
         else:
             self._hold(line)
 
-    def end(self) -> Iterator[Released]:
+    def end(self) -> Iterator[ReleasedRow]:
         """The releases of the open bin, each committed, in the order in which its users came."""
         while self._held:
             user = next(iter(self._held))
@@ -148,11 +148,11 @@ class Stream:
         if held is None or _time_of(held) <= _time_of(line):
             self._held[line.user] = line
 
-    def _answer(self, line: Line, number: int, closed: bool) -> Released:
+    def _answer(self, line: Line, number: int, closed: bool) -> ReleasedRow:
         """The release of a line, stored before or now; now only where its bin is not closed."""
         session, t = self._step(line, number)
         if t < session.t:
-            return Released(line.user, self._public_time(line), self._stored(session, t))
+            return ReleasedRow(line.user, self._public_time(line), self._stored(session, t))
         if closed:
             raise BadLine("bin_has_closed")
         if t > session.t:
@@ -164,7 +164,7 @@ class Stream:
             moments.append(number)
         self.released += release.asked
         self.not_asked += not release.asked
-        return Released(line.user, self._public_time(line), release)
+        return ReleasedRow(line.user, self._public_time(line), release)
 
     def _pass(self, line: Line, number: int) -> None:
         """Give a moment its step without an answer, as a table does where steps are ranks of times."""
@@ -262,10 +262,10 @@ class StreamStatement:
     """
 
     def __init__(self, batch: Batch) -> None:
-        self._batch, self._published, self._lines = batch, Published(), sha256()
+        self._batch, self._published, self._lines = batch, FileSums(), sha256()
         self._told: set[tuple[str, int]] = set()
 
-    def add(self, released: Released, line: str) -> None:
+    def add(self, released: ReleasedRow, line: str) -> None:
         """A release, and the line it was answered by. The same step asked again is the same release."""
         self._lines.update(line.encode() + b"\n")
         if (released.user, released.release.t) not in self._told:
@@ -358,7 +358,7 @@ def _degrees(value: object, least: int, most: int) -> float:
     return float(value) - 360.0 if value > 180 else float(value)
 
 
-def answered_line(released: Released, space: StateSpace) -> str:
+def answered_line(released: ReleasedRow, space: StateSpace) -> str:
     """The answer as a line of JSON."""
     (row,) = released_table([released], space).to_pylist()
     return json.dumps({name: _plain(value) for name, value in row.items()}, allow_nan=False, ensure_ascii=True)

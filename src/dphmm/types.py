@@ -60,7 +60,7 @@ class Bits(Protocol):
         ...
 
 
-class Chain(Protocol):
+class MarkovChain(Protocol):
     """A Markov chain as accounting sees it: its start, and the matrix of every move."""
 
     initial: FloatArray

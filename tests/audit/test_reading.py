@@ -37,7 +37,7 @@ from dphmm.session.setting import Setting
 from dphmm.statement.files import read_statement, statement_path, write_statement
 from dphmm.statement.origin import Whom, reasons, verdict
 from dphmm.statement.release import unprotected
-from dphmm.storage.released import Published, released_table
+from dphmm.storage.released import FileSums, released_table
 from dphmm.storage.tables import to_arrow, write_table
 from dphmm.storage.trajectories import load_trajectories
 from report.worlds import put
@@ -466,9 +466,9 @@ def published(folder, kind):
         rows["t"] = begin + pd.to_timedelta(rows.pop("step"), unit="h")
     rows["state"] = np.array(space.names)[rng.integers(6, size=len(rows))]
     earlier = rows.groupby("user").cumcount() < (5 if kind == "resumed" else 0)
-    told = Published()
+    told = FileSums()
     for some in [rows[earlier], rows[~earlier]][not earlier.any() :]:
-        told, found = Published(), []
+        told, found = FileSums(), []
         for chunk in batch.run(load_trajectories(some).trajectories, resume=not some.equals(rows)):
             told.add(chunk)
             found += list(chunk)

@@ -24,7 +24,7 @@ from dphmm.errors import InvalidInput
 from dphmm.session.releases import Releases
 from dphmm.statement.parts import document
 from dphmm.storage.release_table import ReleaseTable, table_file, write_rows
-from dphmm.storage.released import Published, released_table
+from dphmm.storage.released import FileSums, released_table
 from dphmm.storage.table_ledger import with_ledger
 from dphmm.storage.trajectories import load_trajectories
 
@@ -54,7 +54,7 @@ def commit(folder, ledger, query="state", change=None, rows=None, **kind):
         found = found.taken(np.array([t > last.get(user, 0) for user, t in zip(found.users, found.t, strict=True)]))
         content = with_ledger(released_table(found, public[2]), found, ledger, query, last)
         last = {user: ledger.entries(user, query)[-1].through for user, own in ledger.sessions() if own == query}
-        published = Published()
+        published = FileSums()
         published.add(found)
         told = document(batch.statement(published, "others", words="job key"))
         told = {

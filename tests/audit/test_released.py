@@ -29,7 +29,7 @@ from dphmm.audit import check_release
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import statement_path, write_statement
-from dphmm.storage.released import Published, released_table
+from dphmm.storage.released import FileSums, released_table
 from dphmm.storage.tables import write_table
 from dphmm.storage.trajectories import load_trajectories
 from running_example import TRANSITION
@@ -162,7 +162,7 @@ class Finished:
         rows = [row for chunk in batch.run(loaded) for row in chunk]
         self.table = released_table(rows, space)
         write_table(self.path, self.table)
-        write_statement(self.path, batch.statement(Published(rows), people))
+        write_statement(self.path, batch.statement(FileSums(rows), people))
 
     def check(self, released=None, ledger=True, **more):
         what = self.path if released is None else released

@@ -18,10 +18,10 @@ import dphmm
 from audit.small import MODEL, POLICY, SPACE
 from crafted_bits import keyed_system_bits
 from dphmm.audit import check_release
-from dphmm.batch import Batch, Released
+from dphmm.batch import Batch, ReleasedRow
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import save_statement
-from dphmm.storage.released import Published
+from dphmm.storage.released import FileSums
 from dphmm.stream import Stream, answered_line
 
 GRID = dphmm.Grid(10.0, 50.0, 10.056, 50.036, 1000)
@@ -40,13 +40,13 @@ class Streamed:
         self.ledger = dphmm.open_ledger(folder / "ledger.db")
         batch = Batch(*self.public, ledger=self.ledger, bits=keyed_system_bits(3), **options)
         stream, rng = Stream(batch, False), np.random.default_rng(2)
-        self.lines, published = [], Published()
+        self.lines, published = [], FileSums()
         sessions = {user: batch.session(user, origin="5716608" if timed else "0") for user in sorted(set(ORDER))}
         for number, user in enumerate(ORDER):
             if number == 5:
                 sessions[user].skip(3)
             step = sessions[user].t
-            told = Released(
+            told = ReleasedRow(
                 user,
                 (5716608 + step - 1) * 300 * 10**6 if timed else None,
                 sessions[user].release(int(rng.integers(6))),

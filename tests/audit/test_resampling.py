@@ -10,21 +10,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphmm.audit.resampling import Subjects, interval, ratio
+from dphmm.audit.resampling import RowSubjects, interval, ratio
 from dphmm.errors import InvalidInput
 
 
 def test_subjects_are_numbered_by_first_appearance():
-    whose = Subjects.of(["b", "a", "b", "c"], 4)
+    whose = RowSubjects.of(["b", "a", "b", "c"], 4)
     assert whose.number.tolist() == [0, 1, 0, 2] and whose.count == 3
     assert whose.sums(np.array([1.0, 2, 4, 8])).tolist() == [[5], [2], [8]]
     assert whose.counts(np.array([0, 1, 0, 1]), 2).toarray().tolist() == [[2, 0], [0, 1], [0, 1]]
-    assert Subjects.of(None, 3).number.tolist() == [0, 1, 2]
+    assert RowSubjects.of(None, 3).number.tolist() == [0, 1, 2]
 
 
 def test_intervals_are_of_subjects_and_the_same_every_time():
     """One subject of a hundred rows and one of a single row count alike in a resample."""
-    whose = Subjects.of(["a"] * 100 + ["b"], 101)
+    whose = RowSubjects.of(["a"] * 100 + ["b"], 101)
     parts = whose.sums(np.concatenate([np.ones(100), [0.0]]), np.ones(101))
     found = interval(parts, lambda sums: ratio(sums[:, 0], sums[:, 1]))
     assert found == interval(parts, lambda sums: ratio(sums[:, 0], sums[:, 1]))
@@ -35,6 +35,6 @@ def test_intervals_are_of_subjects_and_the_same_every_time():
 
 def test_wrong_lengths_are_refused():
     with pytest.raises(InvalidInput, match="subjects"):
-        Subjects.of(["a"], 2)
+        RowSubjects.of(["a"], 2)
     with pytest.raises(InvalidInput, match="truth"):
-        Subjects.of(None, 0)
+        RowSubjects.of(None, 0)

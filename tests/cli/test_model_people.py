@@ -326,7 +326,7 @@ def test_no_digest_of_a_side_file_is_in_what_a_fit_or_release_says(site, tmp_pat
 def test_statements_of_python_callers_are_unknown_unless_they_say(models):
     from dphmm.batch import Batch
     from dphmm.states import Trajectories
-    from dphmm.storage.released import Published
+    from dphmm.storage.released import FileSums
     from statement.told import statement_of
 
     fitted = dphmm.storage.load_model(models["not private"] / "model.npz")
@@ -335,7 +335,7 @@ def test_statements_of_python_callers_are_unknown_unless_they_say(models):
     for replayed, said in itertools.product((False, True), ("others", "same", "unknown", None)):
         batch = Batch(fitted, policy, fitted.space, 1, bits=dphmm.ReplayBits(1) if replayed else None)
         rows = Trajectories.from_labels(["w"], step=np.array([0]), state=np.array(["alpha"], dtype=object))
-        published = Published(row for chunk in batch.run(rows) for row in chunk)
+        published = FileSums(row for chunk in batch.run(rows) for row in chunk)
         parts = {"model": fitted, "policy": policy, "space": fitted.space, "options": batch.setting.options}
         whom = {} if said is None else {"model_people": said}
         statement = statement_of(published, **parts, **whom)

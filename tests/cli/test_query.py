@@ -61,7 +61,7 @@ def noiseless(monkeypatch):
         budgets.append(self.scale)
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr(_dependence.DiscreteLaplace, "draw", truth)
+    monkeypatch.setattr(_dependence.LaplaceSampler, "draw", truth)
     return budgets
 
 
@@ -231,7 +231,7 @@ def test_the_warning_is_of_the_noisy_counts(ask, monkeypatch):
     """Noise that takes every count below its scale, or far above it: the true counts are the same."""
     for noise, below in ((-9, [0, 1]), (90, [])):
         monkeypatch.setattr(
-            _dependence.DiscreteLaplace, "draw", lambda self, size, bits, z=noise: np.full(size, z, dtype=np.int64)
+            _dependence.LaplaceSampler, "draw", lambda self, size, bits, z=noise: np.full(size, z, dtype=np.int64)
         )
         told = ask(KMEANS, "--iterations", "3", "--force", "--json")
         assert json.loads(told.stdout)["clusters_below_noise"] == below

@@ -142,7 +142,7 @@ def test_an_edited_statement_is_convicted_by_days_of_the_zone(run, town, change,
     release(run, town, "autumn", *BERLIN, "--hours", "02:00,20:00", "-q")
     edit(town / "out" / "released.csv.privacy.json", change)
     statement = json.loads((town / "out" / "released.csv.privacy.json").read_text())
-    checker = verify_release.Checker(verify_release.Release(town / "out" / "released.csv"), statement)
+    checker = verify_release.Checker(verify_release.ReleaseColumns(town / "out" / "released.csv"), statement)
     lines = [f"{word}: {name}: {figure}" for word, name, figure in checker.run("days", "promise", "schedule").lines]
     assert any(line.startswith(said) for line in lines), lines
 
@@ -163,7 +163,7 @@ def test_a_ledger_whose_days_were_changed_is_convicted(run, town, change, said):
     with closing(sqlite3.connect(town / "ledger.db")) as connection, connection:
         connection.execute(change)
     statement = json.loads((town / "out" / "released.csv.privacy.json").read_text())
-    file = verify_release.Release(town / "out" / "released.csv")
+    file = verify_release.ReleaseColumns(town / "out" / "released.csv")
     lines = verify_release.Checker(file, statement, ledger=town / "ledger.db").run("days").lines
     assert any(word == "wrong" and said in figure for word, _, figure in lines), lines
 

@@ -30,7 +30,7 @@ from dphmm.accounting import MemoryLedger
 from dphmm.dependent import Answered, Question, register
 from dphmm.dependent._dependence import Budget, add_integer_noise
 from dphmm.dependent._inputs import Option, Rejected, counting, data_numbers
-from dphmm.dependent._question import REGISTERED, ExactCounts, Found
+from dphmm.dependent._question import REGISTERED, AnsweredQuestion, ExactCounts
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.samplers.entropy import default_bits
 from noisy_numbers import loss, replaced
@@ -308,7 +308,9 @@ class Above(Question):
         answered = Answered(pd.DataFrame({"above": noisy}), budget.event("above", "one row", (part,), bits))
         unit = self.dependence.unit(of_people=False)
         told = ["loud"] if self.given["loud"] else []
-        return Found(answered, rejected, {"limit": self.limit}, unit, details={"loudly": True}, warnings=told)
+        return AnsweredQuestion(
+            answered, rejected, {"limit": self.limit}, unit, details={"loudly": True}, warnings=told
+        )
 
 
 def test_a_registered_question_is_asked_by_the_command_and_in_python(monkeypatch):

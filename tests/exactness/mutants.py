@@ -17,7 +17,7 @@ from dphmm.sensitivity import hull as hulls
 from dphmm.sensitivity import protection
 from dphmm.sensitivity.exact_hull import PolicyDifferences
 from dphmm.session import planner, rounds
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 
 
 def stale_hull(monkeypatch):
@@ -135,7 +135,7 @@ def likelihood_of_the_state_itself(monkeypatch):
         images[~self.constraint.plan] += 1
         return self.mechanism.log_likelihood_lattice(z, images)
 
-    monkeypatch.setattr(Plan, "log_likelihood", own)
+    monkeypatch.setattr(StepPlan, "log_likelihood", own)
 
 
 def noise_of_another_epsilon(monkeypatch):

@@ -18,7 +18,7 @@ from dphmm.policy.constraint import Constraint
 from dphmm.sensitivity.exact_hull import Body
 from dphmm.sensitivity.hull import SensitivityHull, whole_span
 from dphmm.session.block import Blocks
-from dphmm.session.plan import NO_PARTNERS, Plan
+from dphmm.session.plan import NO_PARTNERS, StepPlan
 from dphmm.session.setting import Setting
 from exactness.instances import Instance, PolicySpec
 from exactness.judge import judge
@@ -57,7 +57,7 @@ def unpacked(block, frame):
     knorm = laws.which[law] == KNORM
     mechanism = DiscreteKNorm(hull, plan.epsilon) if knorm else Staircase(hull, plan.epsilon, offset)
     surrogate = found.surrogate[0].astype(np.int64)
-    return Plan(
+    return StepPlan(
         constraint=Constraint(block.supports[0], found.plan[0], surrogate),
         epsilon=plan.epsilon,
         lattice=plan.lattice,

@@ -50,7 +50,7 @@ def test_a_private_name_is_found():
     assert unexplained(private) == ["dphmm.session.answer.answer_under"]
     assert unexplained("import numpy\n# Why.\n" + private) == []
     assert unexplained("# Why.\n" + private + "from dphmm.session.smoothing import likelihood_rows\n") == []
-    assert unexplained("from dphmm.session import Plan\nfrom dphmm import policy\n") == []
+    assert unexplained("from dphmm.session import StepPlan\nfrom dphmm import policy\n") == []
 
 
 def test_noise_hangs_on_the_cell_and_the_name():

@@ -28,7 +28,7 @@ from dphmm.samplers.entropy import ReplayBits
 from dphmm.session import answer
 from dphmm.session.block import Block
 from dphmm.session.estimates import ESTIMATE_LOSSES
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.releases import Release
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting
@@ -97,13 +97,13 @@ def _one_step(session: ReleaseSession, truth: int | str, steps: int, seen: Obser
     seen["beliefs"].append(session.prior.log_probability.tolist())
 
 
-def surrogate_of(plan: Plan, session: ReleaseSession, truth: int | str) -> int:
+def surrogate_of(plan: StepPlan, session: ReleaseSession, truth: int | str) -> int:
     """The state that a truth is answered as: of drift that is no state, the lowest-numbered plan state."""
     number = session.setting.space.index_of(truth) if isinstance(truth, str) else truth
     return int(plan.constraint.surrogate[number]) if number >= 0 else int(np.flatnonzero(plan.constraint.plan)[0])
 
 
-def described(plan: Plan) -> dict[str, Any]:
+def described(plan: StepPlan) -> dict[str, Any]:
     """Everything about a plan, as plain values."""
     return {
         "hash": plan.hash,
@@ -145,14 +145,14 @@ def surface(error: BaseException) -> list[Any]:
 
 
 @contextlib.contextmanager
-def around_draws(after: Callable[[Plan, list[int], list[Answer]], list[Answer]]) -> Iterator[None]:
+def around_draws(after: Callable[[StepPlan, list[int], list[Answer]], list[Answer]]) -> Iterator[None]:
     """Let ``after`` see (plan, true states, answers) of every draw, of one or of many, and say what is drawn.
 
     There is one module where true states are used: it answers under one plan, or under those of a block.
     """
     truly, together = answer.answer_under, answer.answer_in_block
 
-    def answer_under(plan: Plan, states: IntArray, bits: Any) -> tuple[IntArray, BoolArray]:
+    def answer_under(plan: StepPlan, states: IntArray, bits: Any) -> tuple[IntArray, BoolArray]:
         z, drifted = truly(plan, states, bits)
         answers = after(plan, states.tolist(), [tuple(one) for one in z.tolist()])
         return np.array(answers, dtype=np.int64).reshape(len(states), -1), drifted

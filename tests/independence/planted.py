@@ -20,7 +20,7 @@ import pytest
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import BudgetExceeded
 from dphmm.session import answer
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.planner import Planner
 from dphmm.session.session import ReleaseSession
 from dphmm.storage.ledger.transaction import SqliteTransaction
@@ -28,13 +28,13 @@ from dphmm.storage.ledger.transaction import SqliteTransaction
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def _around_draw(before: Callable[[Plan, int, Any], None]) -> Plant:
+def _around_draw(before: Callable[[StepPlan, int, Any], None]) -> Plant:
     """Do something with the true state just before the draw."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         truly = answer.answer_under
 
-        def answer_under(plan: Plan, states: Any, bits: Any) -> Any:
+        def answer_under(plan: StepPlan, states: Any, bits: Any) -> Any:
             for state in states.tolist():
                 before(plan, state if state >= 0 else int(np.argmax(plan.constraint.plan)), bits)
             return truly(plan, states, bits)
@@ -44,30 +44,30 @@ def _around_draw(before: Callable[[Plan, int, Any], None]) -> Plant:
     return plant
 
 
-def _log(plan: Plan, state: int, bits: Any) -> None:
+def _log(plan: StepPlan, state: int, bits: Any) -> None:
     logging.getLogger("dphmm").debug("drawing for state %d", state)
 
 
-def _print(plan: Plan, state: int, bits: Any) -> None:
+def _print(plan: StepPlan, state: int, bits: Any) -> None:
     print("." * (state + 1), file=sys.stderr)
 
 
-def _warn_of_drift(plan: Plan, state: int, bits: Any) -> None:
+def _warn_of_drift(plan: StepPlan, state: int, bits: Any) -> None:
     if not plan.constraint.plan[state]:
         warnings.warn("a state outside the plan set", stacklevel=1)
 
 
-def _draw_twice_for_drift(plan: Plan, state: int, bits: Any) -> None:
+def _draw_twice_for_drift(plan: StepPlan, state: int, bits: Any) -> None:
     if not plan.constraint.plan[state]:
         plan.mechanism.noise(1, bits)
 
 
-def _refuse_drift(plan: Plan, state: int, bits: Any) -> None:
+def _refuse_drift(plan: StepPlan, state: int, bits: Any) -> None:
     if not plan.constraint.plan[state]:
         raise BudgetExceeded(f"state {state} is outside the plan set")
 
 
-def _branch(plan: Plan, state: int, bits: Any) -> None:
+def _branch(plan: StepPlan, state: int, bits: Any) -> None:
     # One table look-up more for drift, in a file of the package: nothing but the trace can show it.
     if not plan.constraint.plan[state]:
         repr(plan.constraint)
@@ -89,7 +89,7 @@ def _local_plan(patch: pytest.MonkeyPatch) -> None:
     """The plan set loses its last state unless the truth is among the first two."""
     known, truly = _knowing_the_truth(patch), Planner.plan
 
-    def plan(self: Planner, support: Any, plan_set: Any, *partners: Any) -> Plan:
+    def plan(self: Planner, support: Any, plan_set: Any, *partners: Any) -> StepPlan:
         chosen = plan_set.copy()
         if known[0] > 1 and chosen.sum() > 2:
             chosen[np.flatnonzero(chosen)[-1]] = False
@@ -112,7 +112,7 @@ def _cheaper_drift(patch: pytest.MonkeyPatch) -> None:
 def _tighter_noise(patch: pytest.MonkeyPatch) -> None:
     truly = answer.answer_under
 
-    def answer_under(plan: Plan, states: Any, bits: Any) -> Any:
+    def answer_under(plan: StepPlan, states: Any, bits: Any) -> Any:
         z, drifted = truly(plan, states, bits)
         return z - (z - plan.image[states]) // np.where(states == 1, 2, 10**9)[:, None], drifted
 
@@ -128,7 +128,7 @@ def _belief_from_the_truth(patch: pytest.MonkeyPatch) -> None:
 
     known, truly = _knowing_the_truth(patch), Position.condition
 
-    def condition(self: Position, plan: Plan, z: Any) -> Any:
+    def condition(self: Position, plan: StepPlan, z: Any) -> Any:
         return truly(self, plan, plan.image[max(known[0], 0)])
 
     patch.setattr(Position, "condition", condition)

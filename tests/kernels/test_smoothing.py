@@ -27,7 +27,7 @@ def test_moves_are_those_of_the_full_matrix(n, moves, jumps, back):
     found = sparse.csr_array(full if back else full.T)
     matrix = (found.indptr.astype(np.uint64), found.indices.astype(np.uint64), found.data)
     spare, out = np.empty((N, n)), np.empty((N, n))
-    smoothing.move_many(smoothing.Chain(*matrix, stays, share, -1.0), back, moves, scales, rows, spare, out)
+    smoothing.move_many(smoothing.JumpChain(*matrix, stays, share, -1.0), back, moves, scales, rows, spare, out)
     for k in range(n):
         whole = stays[k] * full + (np.ones((N, 1)) * share[:, k] if jumps else 0.0)
         expected = np.linalg.matrix_power(whole if back else whole.T, moves) @ rows[:, k] * scales[k]

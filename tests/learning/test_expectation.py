@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.learning.expectation import Chain, Sample
+from dphmm.learning.expectation import Sample, SlotChain
 from dphmm.learning.sequences import Stretch
 from dphmm.markov.slots import Slots
 from naive_learning import expected_moves
@@ -28,7 +28,7 @@ def world(seed=1):
     matrices = np.array([row / row.sum(axis=1, keepdims=True) for row in rows])
     base = dphmm.MarkovModel(rng.dirichlet(np.ones(N)), matrices[0], step=3600 * HOURS, start="at", jump=0.2)
     stored = matrices[:, mask.astype(bool)]
-    return base, matrices, Chain(np.ascontiguousarray(stored), base.initial)
+    return base, matrices, SlotChain(np.ascontiguousarray(stored), base.initial)
 
 
 def person(number, steps, phase, seed, prior=None, silent=()):

@@ -24,7 +24,7 @@ from scipy import sparse
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.markov import Belief, MarkovModel, filtering, smoothing
-from dphmm.markov.filtering import Rows, Table, likeliest_path
+from dphmm.markov.filtering import LikelihoodRows, ObservationTable, likeliest_path
 from dphmm.markov.smoothing import Observed, smooth
 from random_seeds import seeds
 
@@ -285,7 +285,7 @@ def observations_of(values, moves, logged=None):
     logged = np.zeros(len(rows), dtype=bool) if logged is None else logged
     with np.errstate(divide="ignore"):
         rows[logged] = np.log(rows[logged])
-    return Table.of(rows, moves=np.array(moves), logged=logged)
+    return ObservationTable.of(rows, moves=np.array(moves), logged=logged)
 
 
 def brute(model, prior, likelihoods, moves):
@@ -403,7 +403,7 @@ def test_likelihoods_that_underflow():
     centres[3] = 0
     logs = -900.0 * np.abs(np.arange(n)[None] - centres[:, None])
 
-    prior, observed = dphmm.markov.Belief.initial(model), Table.of(logs, logged=True)
+    prior, observed = dphmm.markov.Belief.initial(model), ObservationTable.of(logs, logged=True)
     got = marginals(model, prior, observed)
     expected = log_marginals(model, prior, logs)
     assert np.allclose(got, expected, atol=1e-9)
@@ -502,7 +502,7 @@ class Endless:
     def rows(self, first, last):
         self.most = max(self.most, last - first)
         at = (np.arange(first, last)[:, None] * 7 + np.arange(self.n)[None] * 5) % 11
-        return Rows(np.exp(-0.3 * at), np.zeros(last - first, dtype=bool), np.arange(last - first))
+        return LikelihoodRows(np.exp(-0.3 * at), np.zeros(last - first, dtype=bool), np.arange(last - first))
 
 
 def test_long_sequences_hold_few_rows(monkeypatch):

@@ -18,7 +18,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov import fit
 from dphmm.markov.private import fit_chain
 from dphmm.markov.private.planned import PlannedFit
-from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.sensitivity import RecordBounds
 from dphmm.markov.private.transition_counts import count_transitions
 from dphmm.markov.slotted import ALONE, KAPPAS
 
@@ -194,8 +194,8 @@ def test_times_without_a_slot_are_not_refused_with_privacy():
 
 def test_counts_of_other_slots_are_refused():
     planned = PlannedFit(
-        2, 1, Caps(3), "sequence", slots=dphmm.markov.Slots(positions="1,2+"), bits=dphmm.ReplayBits(1)
+        2, 1, RecordBounds(3), "sequence", slots=dphmm.markov.Slots(positions="1,2+"), bits=dphmm.ReplayBits(1)
     )
     with pytest.raises(InvalidInput, match="counts"):
         planned.learned(count_transitions([[0, 1, 1]], 2, 3))
-    assert planned.settings != PlannedFit(2, 1, Caps(3), "sequence", bits=dphmm.ReplayBits(1)).settings
+    assert planned.settings != PlannedFit(2, 1, RecordBounds(3), "sequence", bits=dphmm.ReplayBits(1)).settings

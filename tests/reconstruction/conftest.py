@@ -9,7 +9,7 @@ import pytest
 
 import dphmm
 from dphmm.reconstruction.answers import Answers
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +31,9 @@ def board() -> Callable[..., tuple[dphmm.StateSpace, dphmm.MarkovModel, object]]
 def answers_from() -> Callable[..., Answers]:
     """The answers of states (n,) of people (n,), one after the other, under one plan or a plan (n,) for each."""
 
-    def make(plans: list[Plan], states: np.ndarray, seed: int, person: object = None, laws: object = None) -> Answers:
+    def make(
+        plans: list[StepPlan], states: np.ndarray, seed: int, person: object = None, laws: object = None
+    ) -> Answers:
         n = len(states)
         given = np.zeros(n, dtype=np.int64) if laws is None else np.asarray(laws)
         of = np.arange(n) if person is None else np.asarray(person)

@@ -17,8 +17,8 @@ from dphmm.errors import InvalidInput
 from dphmm.reconstruction.answers import outcome_table as laws_of
 from dphmm.reconstruction.linear import (
     MISSES,
-    Seen,
-    Terms,
+    TermBounds,
+    TermMoments,
     interval,
     interval_of_rows,
     linear_estimates,
@@ -139,8 +139,8 @@ def of_two_states(table, guess=(0.5, 0.5)):
 def told(values, ways, people, bounds):
     """The ends of the intervals for every way (m, j) in which people may have the values (j,)."""
     mean, square = ways @ values / people, ways @ values**2 / people
-    terms = Terms(*(np.full(len(ways), bound) for bound in bounds))
-    return interval(Seen(mean, square, square - 2 * mean + 1), people, terms)
+    terms = TermBounds(*(np.full(len(ways), bound) for bound in bounds))
+    return interval(TermMoments(mean, square, square - 2 * mean + 1), people, terms)
 
 
 def ways_of(people, values):
@@ -220,8 +220,8 @@ def test_intervals_over_rows_cover_by_enumeration(people):
     of_few, of_many = values / 3, (values[0] * np.arange(4) + values[1] * (3 - np.arange(4))) / 3
     sums = [(few @ of_few**k)[:, None] + (many @ of_many**k)[None] for k in (1, 2)]
     mean, square = (one.ravel() / people for one in sums)
-    terms = Terms(*(np.full(len(mean), bound) for bound in bounds))
-    low, high = interval_of_rows(Seen(mean, square, square - 2 * mean + 1), people, terms, 3 * people / rows)
+    terms = TermBounds(*(np.full(len(mean), bound) for bound in bounds))
+    low, high = interval_of_rows(TermMoments(mean, square, square - 2 * mean + 1), people, terms, 3 * people / rows)
     for alone, together in product((0.0, 0.1, 0.5, 1.0), (0.0, 0.02, 0.3, 1.0)):
         one = multinomial.pmf(few, half, np.array([alone, 1 - alone]) @ table)
         ways = [
@@ -243,8 +243,8 @@ def test_intervals_of_those_that_go_on_cover_by_enumeration(people, stay):
         values, squares = counts[:, region], table @ counts[:, region] ** 2
         mean, square = ways @ values / people, ways @ values**2 / people
         bounds = values.min(), values.max(), squares[region], np.delete(squares, region).max()
-        terms = Terms(*(np.full(len(ways), bound) for bound in bounds))
-        ends.append(interval(Seen(mean, square, square - 2 * mean + 1), people, terms, MISSES / 2))
+        terms = TermBounds(*(np.full(len(ways), bound) for bound in bounds))
+        ends.append(interval(TermMoments(mean, square, square - 2 * mean + 1), people, terms, MISSES / 2))
     of_label, of_end = ends
     low, high = np.empty((2, len(ways)))
     for way, ended in enumerate(zip(*of_end, strict=True)):
@@ -285,16 +285,16 @@ def test_intervals_of_many_people_are_not_much_wider_than_normal_ones(regions, b
     squares, chance = table @ counts**2, density @ table
     bounds = counts.min(), counts.max(), squares[inside > 0].max(), squares[inside == 0].max()
     mean, square = chance @ counts, chance @ counts**2
-    seen = Seen(*(np.array([one]) for one in (mean, square, square - 2 * mean + 1)))
-    low, high = interval(seen, 10_000, Terms(*(np.array([bound]) for bound in bounds)))
+    seen = TermMoments(*(np.array([one]) for one in (mean, square, square - 2 * mean + 1)))
+    low, high = interval(seen, 10_000, TermBounds(*(np.array([bound]) for bound in bounds)))
     error = np.sqrt((square - mean**2) / 10_000)
     least, largest = normal_interval(np.array([mean]), np.array([error]), 10_000)
     assert 1.4 <= (high - low)[0] / (largest - least)[0] <= most
 
 
 def test_a_region_of_all_states_is_known_without_noise():
-    seen = Seen(np.array([1.0]), np.array([1.0]), np.array([0.0]))
-    low, high = interval(seen, 3, Terms(*(np.array([bound]) for bound in (1.0, 1.0, 1.0, 0.0))))
+    seen = TermMoments(np.array([1.0]), np.array([1.0]), np.array([0.0]))
+    low, high = interval(seen, 3, TermBounds(*(np.array([bound]) for bound in (1.0, 1.0, 1.0, 0.0))))
     assert low[0] == pytest.approx(1, abs=1e-7) and high[0] == 1
 
 

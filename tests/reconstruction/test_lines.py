@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphmm.reconstruction.lines import Answered, expected_squares, motion_of, nearer_than_guesses
+from dphmm.reconstruction.lines import PersonAnswers, expected_squares, motion_of, nearer_than_guesses
 
 NOISE, MOTION = 9.0, 2.0
 
@@ -28,7 +28,7 @@ def walkers(count, seed, steps=61, every=6):
         at = np.arange(0, steps, every)
         z = path[at] + rng.normal(0, np.sqrt(NOISE / 2), (len(at), 2))
         guessed = path[at] + rng.normal(0, 40, (len(at), 2))
-        found.append(Answered(at.astype(float), z, np.full(len(at), NOISE), guessed, np.arange(steps)))
+        found.append(PersonAnswers(at.astype(float), z, np.full(len(at), NOISE), guessed, np.arange(steps)))
         truth.append(path)
     return found, truth
 
@@ -58,12 +58,12 @@ def test_a_reader_who_is_as_near_is_kept():
     """The guesses of a reader who knows the paths are nearer than any line: no figure of lines is told."""
     people, truth = walkers(50, 3)
     knows = [
-        Answered(one.at, one.z, one.noise, path[one.at.astype(int)], one.rows)
+        PersonAnswers(one.at, one.z, one.noise, path[one.at.astype(int)], one.rows)
         for one, path in zip(people, truth, strict=True)
     ]
     assert nearer_than_guesses(knows, far, 0.0) is None
     alike = [
-        Answered(one.at, one.z, one.noise, lines_of(one)[one.at.astype(int)] * 0 + _held(one), one.rows)
+        PersonAnswers(one.at, one.z, one.noise, lines_of(one)[one.at.astype(int)] * 0 + _held(one), one.rows)
         for one in people
     ]
     assert nearer_than_guesses(alike, far, 0.0) is None, "no nearer than the same line"
@@ -78,10 +78,10 @@ def _held(one):
 def test_one_person_or_two_answers_say_nothing():
     people, _ = walkers(2, 4)
     assert nearer_than_guesses(people[:1], far, 0.0) is None
-    short = [Answered(one.at[:2], one.z[:2], one.noise[:2], one.guessed[:2], one.rows) for one in people]
+    short = [PersonAnswers(one.at[:2], one.z[:2], one.noise[:2], one.guessed[:2], one.rows) for one in people]
     assert nearer_than_guesses(short, far, 0.0) is None
 
 
 def test_one_answer_alone_is_the_end_of_every_line():
-    one = Answered(np.array([3.0]), np.zeros((1, 2)), np.array([4.0]), np.zeros((1, 2)), np.array([1, 3, 7]))
+    one = PersonAnswers(np.array([3.0]), np.zeros((1, 2)), np.array([4.0]), np.zeros((1, 2)), np.array([1, 3, 7]))
     assert expected_squares(one, 0.5).tolist() == [5.0, 4.0, 6.0]

@@ -192,7 +192,7 @@ def test_flows_are_between_bounds_of_products_and_cover_by_enumeration():
     """Pairs of answers of two labels, each label with a chance of a half at both steps: every way people may answer."""
     from scipy.stats import multinomial
 
-    from dphmm.reconstruction.linear import Seen, interval
+    from dphmm.reconstruction.linear import TermMoments, interval
     from dphmm.reconstruction.shares import _products
 
     space = dphmm.StateSpace.labels(["a", "b"])
@@ -209,7 +209,7 @@ def test_flows_are_between_bounds_of_products_and_cover_by_enumeration():
     values = np.array([every[0, 0], every[0, 1], every[1, 1]])
     mean, square = ways @ values / people, ways @ values**2 / people
     wide = type(products)(*(np.repeat(bound, len(ways)) for bound in products))
-    low, high = interval(Seen(mean, square, square - 2 * mean + 1), people, wide)
+    low, high = interval(TermMoments(mean, square, square - 2 * mean + 1), people, wide)
     for flow in (0.0, 0.05, 0.3, 1.0):
         both = np.array([[flow, (1 - flow) / 2], [0, (1 - flow) / 2]])
         chance = table.T @ both @ table

@@ -15,7 +15,7 @@ import pytest
 import dphmm
 from dphmm.choose.planning import error_of_known_states
 from dphmm.choose.simulated import Guesses, places_of_states
-from dphmm.report.beliefs import MOST_CELLS, SHARES, Cells, bands, levels, spreads, written
+from dphmm.report.beliefs import MOST_CELLS, SHARES, DrawnCells, bands, levels, spreads, written
 
 GRID = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=300.0)
 
@@ -56,12 +56,12 @@ def test_levels_are_written_and_read():
 
 
 def test_cells_of_a_grid_are_its_own_and_are_joined_where_there_are_too_many():
-    cells = Cells.of_space(GRID)
+    cells = DrawnCells.of_space(GRID)
     assert len(cells) == GRID.n_states and cells.joined == 1
     for state in range(GRID.n_states):
         assert cells.rings[cells.of[state]].mean(axis=0) == pytest.approx(GRID.answers[state])
     fine = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=30.0)
-    joined = Cells.of_space(fine)
+    joined = DrawnCells.of_space(fine)
     assert fine.n_states > MOST_CELLS >= len(joined) and joined.joined == 2 and joined.side == 60.0
     weights = np.random.default_rng(1).dirichlet(np.ones(fine.n_states), 2)
     whole = joined.gathered(weights)
@@ -77,7 +77,7 @@ def test_cells_of_a_grid_are_its_own_and_are_joined_where_there_are_too_many():
 
 
 def test_the_outline_has_the_sides_of_one_cell_alone():
-    cells = Cells.of_space(GRID)
+    cells = DrawnCells.of_space(GRID)
     across = cells.columns
     square = np.array([0, 1, across, across + 1])
     sides = cells.outline(square)
@@ -88,7 +88,7 @@ def test_the_outline_has_the_sides_of_one_cell_alone():
 
 def test_hexagons_share_sides_too():
     space = dphmm.states.H3.covering(*np.meshgrid(np.linspace(50, 50.03, 8), np.linspace(10, 10.05, 8)), resolution=8)
-    cells = Cells.of_space(space)
+    cells = DrawnCells.of_space(space)
     whole = cells.outline(np.arange(len(cells)))
     alone = sum(len(cells.outline(np.array([cell]))) for cell in range(len(cells)))
     assert len(cells) > 6 and len(whole) < alone - 2 * len(cells)
@@ -104,7 +104,7 @@ def test_zones_are_drawn_with_their_outlines():
     zones = dphmm.states.Zones(
         ["ring", "middle", "islands", "coast"], [whole.difference(middle), middle, islands, coast]
     )
-    cells = Cells.of_space(zones)
+    cells = DrawnCells.of_space(zones)
     assert sum(map(len, cells.rings)) < 1_000
     there = zones.draw(np.repeat(np.arange(4), 300), np.random.default_rng(2)).reshape(4, 300, 2)
     for state, ring in enumerate(cells.rings):
@@ -125,7 +125,7 @@ def test_more_islands_than_corners_are_drawn_all_the_same(monkeypatch):
     monkeypatch.setattr("dphmm.states.zones._MOST_CORNERS", 10)
     islands = shapely.MultiPolygon([shapely.box(10 + k, 50, 10.5 + k, 50.5) for k in range(8)])
     zones = dphmm.states.Zones(["islands", "other"], [islands, shapely.box(10, 51, 11, 52)])
-    assert len(Cells.of_space(zones).outline(np.array([0]))) >= 8 * 3
+    assert len(DrawnCells.of_space(zones).outline(np.array([0]))) >= 8 * 3
 
 
 @pytest.mark.slow
@@ -191,8 +191,8 @@ def test_where_the_model_has_some_cells_of_a_grid_their_outline_is_drawn():
 
     grid = dphmm.Grid(10.0, 50.0, 10.1, 50.06, 1000)
     assert grid.columns == 8
-    some = Cells.of_space(grid.subset(np.array([0, 1, 9])))
-    assert len(_edge(some)) == 8 and _edge(Cells.of_space(grid)) == []
+    some = DrawnCells.of_space(grid.subset(np.array([0, 1, 9])))
+    assert len(_edge(some)) == 8 and _edge(DrawnCells.of_space(grid)) == []
     sides = {
         frozenset(map(tuple, np.round((np.array(side) - some.low) / some.side).astype(int))) for side in _edge(some)
     }
@@ -200,6 +200,6 @@ def test_where_the_model_has_some_cells_of_a_grid_their_outline_is_drawn():
     # An outline of too many sides hides the map.
     every_second = grid.subset(np.arange(0, grid.n_states, 2))
     fine = dphmm.Grid(10.0, 50.0, 10.4, 50.3, 1000)
-    assert _edge(Cells.of_space(every_second)) and not _edge(
-        Cells.of_space(fine.subset(np.arange(0, fine.n_states, 2)))
+    assert _edge(DrawnCells.of_space(every_second)) and not _edge(
+        DrawnCells.of_space(fine.subset(np.arange(0, fine.n_states, 2)))
     )

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dphmm.report.charts import (
-    Line,
+    Curve,
     Strip,
     alone,
     band_chart,
@@ -85,8 +85,8 @@ def test_strips_fill_the_pitch():
 def over_steps(values, without, width=540.0, unit="m", name="expected", style="other"):
     """A chart of errors over the steps of a block."""
     steps = np.arange(len(values)) + 0.5
-    base = Line(np.stack([steps, np.full(len(values), without)], axis=1), "without the file", "faint")
-    return str(line_chart([Line(np.stack([steps, values], axis=1), name, style)], base, width, unit, [], "It is so."))
+    base = Curve(np.stack([steps, np.full(len(values), without)], axis=1), "without the file", "faint")
+    return str(line_chart([Curve(np.stack([steps, values], axis=1), name, style)], base, width, unit, [], "It is so."))
 
 
 def test_the_number_on_top_of_an_axis_of_errors_is_not_cut():
@@ -150,8 +150,8 @@ STAYS = {
 def test_every_line_is_named_above_the_chart_after_a_piece_of_it(case, width):
     """The error without the file is a line, or has an arrow where it is far beyond the others."""
     given, without = STAYS[case]
-    lines = [Line([(day, of(day)) for day in DAYS if day <= last], name, style) for name, style, of, last in given]
-    base = Line([(1, without), (30, without)], "without the file", "faint")
+    lines = [Curve([(day, of(day)) for day in DAYS if day <= last], name, style) for name, style, of, last in given]
+    base = Curve([(1, without), (30, without)], "without the file", "faint")
     chart = str(line_chart(lines, base, width, "m", [(1, "1 day"), (30, "30")], "It is so.", log=True, inside=340.0))
     own = [points for style in ("main", "other", "faint") for points in drawn(chart, f"line-{style}")]
     curves, pieces = ([one for one in own if (one[0, 0] == 0) == beside] for beside in (False, True))
@@ -166,7 +166,7 @@ def test_every_line_is_named_above_the_chart_after_a_piece_of_it(case, width):
 
 
 def test_a_chart_within_one_cell_is_shaded_as_far_as_it_goes():
-    lines, base = [Line([(1, 300.0), (2, 250.0)], "this file", "main")], Line([(1, 2700.0)], "without", "faint")
+    lines, base = [Curve([(1, 300.0), (2, 250.0)], "this file", "main")], Curve([(1, 2700.0)], "without", "faint")
     for inside in (600.0, 5000.0):
         chart = str(line_chart(lines, base, 540, "m", [], "It is so.", log=True, inside=inside))
         assert float(re.search(r'<rect class="inside"[^>]*height="([\d.]+)"', chart)[1]) > 80

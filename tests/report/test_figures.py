@@ -45,7 +45,7 @@ def test_the_band_of_errors_is_of_rows(world):
 
 def test_of_many_labels_none_is_left_out(tmp_path):
     """The first twelve by name were drawn and listed, their shares did not sum to 1, and nothing said so."""
-    from dphmm.report.content import Share
+    from dphmm.report.content import LabelShares
 
     names = [f"page {number:02d}" for number in range(17)]
     rng = np.random.default_rng(5)
@@ -56,7 +56,7 @@ def test_of_many_labels_none_is_left_out(tmp_path):
     run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json")
     released(tmp_path, epsilon=6)
     equal = [np.full(17, value) for value in (1 / 17, 0.0, 0.5)]
-    found = replace(read(tmp_path), shares=[Share(step, 6, *equal) for step in (1, 2)])
+    found = replace(read(tmp_path), shares=[LabelShares(step, 6, *equal) for step in (1, 2)])
     content, told = (
         Content(found),
         pq.read_table(tmp_path / "released" / "released.parquet").to_pandas().z.value_counts(),

@@ -24,7 +24,7 @@ import pytest
 import dphmm
 from browser import MISSING, find_browser, quiet
 from dphmm.choose.simulated import Guesses, places_of_states
-from dphmm.report.beliefs import Cells, levels, spreads
+from dphmm.report.beliefs import DrawnCells, levels, spreads
 from dphmm.report.palette import ROLES
 from dphmm.statement.sentences import off
 from report.looks import FAINT_TEXTS
@@ -334,7 +334,7 @@ def test_the_key_says_what_lies_beyond(browser, page):
             seen.add(beyond)
     table = pq.read_table(page("delta").parent / "released" / "released.parquet").to_pandas()
     space = dphmm.storage.load_model(page("delta").parent / "model.npz").space
-    cells = Cells.of_space(space)
+    cells = DrawnCells.of_space(space)
     answers = table[["z_0", "z_1"]].dropna().to_numpy()
     framed = bool(((answers < cells.low) | (answers > cells.high)).any())
     assert tab.ask(told.format("framed")) is framed is True and True in seen
@@ -368,7 +368,7 @@ def test_what_is_drawn_is_the_library_s_belief(name, browser, page):
     table = pq.read_table(folder / "released" / "released.parquet").to_pandas()
     options = {"constraint": dphmm.policy.DeltaSet(0.2)} if name == "delta" else {}
     smoothed = dphmm.reconstruction.smooth(table, model, policy, model.space, marginals=True, progress=False, **options)
-    cells = Cells.of_space(model.space)
+    cells = DrawnCells.of_space(model.space)
     for person, user in enumerate(table.user.drop_duplicates()):
         rows = np.flatnonzero(smoothed.user == user)
         marginals = np.stack(smoothed.marginals.to_numpy()[rows])
@@ -407,7 +407,7 @@ def test_the_set_of_a_place_is_chosen_with_keys_and_clicks(browser, page):
     """What is drawn as joined is the policy's own neighbours."""
     folder, tab = page("grid").parent, browser.open(page("grid"))
     model = dphmm.storage.load_model(folder / "model.npz")
-    policy, cells = dphmm.storage.load_policy(folder / "policy.json", model=model), Cells.of_space(model.space)
+    policy, cells = dphmm.storage.load_policy(folder / "policy.json", model=model), DrawnCells.of_space(model.space)
     data = tab.ask("JSON.parse(document.getElementById('data').textContent)")
     for state in range(model.space.n_states):
         cell = int(cells.of[state])

@@ -32,14 +32,14 @@ from dphmm.audit import check
 from dphmm.choose.planning import error_of_known_states
 from dphmm.errors import InvalidInput
 from dphmm.report import page, words, write_report
-from dphmm.report.content import Leaving, Prospects, Truth
+from dphmm.report.content import Leaving, Prospects, TruePlaces
 from dphmm.report.over_steps import OverSteps
 from dphmm.report.page import Content
 from dphmm.statement.doubt import doubt
 from dphmm.statement.files import load_statement
 from dphmm.statement.sentences import doubt_words, factor_words, off
 from dphmm.statement.story import ANSWERS
-from dphmm.statement.verdict import WARNS, Stay, Verdict
+from dphmm.statement.verdict import WARNS, ReleaseVerdict, Stay
 from report.spoken import spoken
 from report.worlds import FIT, WORLDS, of_places, read, released, report, without_policy
 from report.worlds import public as world_of
@@ -216,7 +216,7 @@ def test_the_verdict_stands_first_and_what_warns_has_the_colour_of_danger(report
         assert classes == ["warns" if rule in ("unlimited", "returns") else "says" for rule in rules]
     for rule in WARNS:
         told = replace(report_of("grid"))
-        told.__dict__["story"] = replace(told.story, verdict=Verdict(rules=[rule, "nothing"]))
+        told.__dict__["story"] = replace(told.story, verdict=ReleaseVerdict(rules=[rule, "nothing"]))
         assert colours(page(told)) == ["warns", "says"]
     assert set(WARNS) == {"replayable", "unlimited", "tells", "tells labels", "returns"}
 
@@ -622,7 +622,7 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
 def truth_at(report, error, without=2000.0):
     """The truth of everybody's rows, all in the first state and so far from a reader's guess."""
     where = np.asarray(report.space.own_answers)[np.zeros(len(report.rows), dtype=int)]
-    return Truth(where, np.zeros(len(where), dtype=bool), np.full(len(where), error), without)
+    return TruePlaces(where, np.zeros(len(where), dtype=bool), np.full(len(where), error), without)
 
 
 def test_what_was_measured_stands_apart_from_what_is_expected(report_of):

@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 from dphmm.errors import InvalidInput
-from dphmm.samplers.body import LARGEST_SCALE, DiscreteGaussian, DiscreteLaplace
+from dphmm.samplers.body import LARGEST_SCALE, DiscreteGaussian, LaplaceSampler
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.samplers.uniform import LazyUniform, WordReader
 
@@ -54,7 +54,7 @@ def p_value(drawn, pmf):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_discrete_laplace_has_its_law_and_ten_per_cent_off_is_another(scale):
-    drawn = DiscreteLaplace(scale).draw(N, ReplayBits(1))
+    drawn = LaplaceSampler(scale).draw(N, ReplayBits(1))
     assert p_value(drawn, lambda z: laplace_pmf(z, scale)) > 1e-6
     assert p_value(drawn, lambda z: laplace_pmf(z, scale * Fraction(9, 10))) < 1e-6
 
@@ -82,7 +82,7 @@ def test_refusal_leaves_the_gaussian_exactly(variance):
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_interval_is_the_scale(scale):
     """epsilon·N(z) of the sampler is |z|/scale: as rationals."""
-    sampler = DiscreteLaplace(scale)._sampler
+    sampler = LaplaceSampler(scale)._sampler
     for z in (1, 2, 17, 10**9):
         norm = max(Fraction(v, b) for v, b in zip(sampler._body.values([z]), sampler._body.offsets, strict=True))
         assert sampler._levels.rate * norm == z / Fraction(scale)
@@ -139,7 +139,7 @@ def test_deciding_all_words_exactly_draws_the_same(monkeypatch):
     np.testing.assert_array_equal(law.draw(3000, ReplayBits(5)), fast)
 
 
-@pytest.mark.parametrize("law", [DiscreteLaplace(Fraction(LARGEST_SCALE)), DiscreteGaussian(Fraction(2) ** 98)])
+@pytest.mark.parametrize("law", [LaplaceSampler(Fraction(LARGEST_SCALE)), DiscreteGaussian(Fraction(2) ** 98)])
 def test_the_widest_noise_stays_in_its_integers(law):
     drawn = law.draw(20_000, ReplayBits(7))
     assert np.abs(drawn).max() < 2**56
@@ -147,27 +147,27 @@ def test_the_widest_noise_stays_in_its_integers(law):
     assert np.abs(float(np.std(drawn.astype(float))) / law.deviation - 1) < 0.03
 
 
-@pytest.mark.parametrize("law", [DiscreteLaplace, DiscreteGaussian])
+@pytest.mark.parametrize("law", [LaplaceSampler, DiscreteGaussian])
 def test_deviations_are_those_of_the_law(law):
     for parameter in (Fraction(1, 2), Fraction(3), Fraction(200)):
         z = np.arange(-6000, 6001).astype(float)
-        pmf = laplace_pmf(z, parameter) if law is DiscreteLaplace else gaussian_pmf(z, parameter)
+        pmf = laplace_pmf(z, parameter) if law is LaplaceSampler else gaussian_pmf(z, parameter)
         true = math.sqrt((pmf * z * z).sum())
         stated = law(parameter).deviation
         assert true <= stated * (1 + 1e-9)
-        if law is DiscreteLaplace or parameter > 2:
+        if law is LaplaceSampler or parameter > 2:
             assert stated == pytest.approx(true, rel=1e-9)
 
 
 def test_nothing_is_drawn_for_nothing():
     assert DiscreteGaussian(3).draw(0, ReplayBits(1)).shape == (0,)
-    assert DiscreteLaplace(3).draw(0, ReplayBits(1)).shape == (0,)
+    assert LaplaceSampler(3).draw(0, ReplayBits(1)).shape == (0,)
 
 
 @pytest.mark.parametrize("scale", [0, -1, float("nan"), float("inf"), True, "x", 2**51, Fraction(1, 2**11)])
 def test_other_scales_are_refused_in_one_line(scale):
     with pytest.raises(InvalidInput, match="scale: got") as told:
-        DiscreteLaplace(scale)
+        LaplaceSampler(scale)
     assert "\n" not in str(told.value)
     if scale != 2**51:
         with pytest.raises(InvalidInput, match="variance: got"):

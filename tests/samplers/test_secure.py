@@ -24,7 +24,7 @@ from dphmm.dependent import query as asked
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import fit_chain
 from dphmm.samplers.entropy import JobKey, KeyedBits, ReplayBits, SystemBits, default_bits, is_secure
-from dphmm.storage.released import Published
+from dphmm.storage.released import FileSums
 from dphmm.storage.trajectories import load_trajectories
 from running_example import ANSWERS, EDGES_3B, TRANSITION
 from statement.told import statement_of
@@ -320,7 +320,7 @@ def _stated(bits):
     batch = Batch(*PUBLIC, 1, bits=bits)
     rows = [row for chunk in batch.run(load_trajectories(ROWS).trajectories) for row in chunk]
     parts = dict(zip(("model", "policy", "space"), PUBLIC, strict=True))
-    return statement_of(Published(rows), options=batch.setting.options, **parts)
+    return statement_of(FileSums(rows), options=batch.setting.options, **parts)
 
 
 def test_bits_without_words_are_refused():

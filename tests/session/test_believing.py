@@ -16,7 +16,7 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.session.believing import DOUBT, Reading, believed_model
+from dphmm.session.believing import DOUBT, SettingReader, believed_model
 from dphmm.session.odds import EventWatch, PathEvent
 from dphmm.session.own_places import public_base
 from dphmm.session.setting import Setting
@@ -177,9 +177,13 @@ def test_the_plan_model_itself_reads_as_if_there_were_none():
 def test_people_who_begin_elsewhere_begin_there_for_the_belief_model():
     setting = Setting.of(*parts_of("at"), 1, start="at").beginning(2)
     model = belief_model("secrets")
-    first = Reading(setting, believed_model(setting, model)).first().prior
+    first = SettingReader(setting, believed_model(setting, model)).first().prior
     assert first.probability.tolist() == [0, 0, 1, 0, 0]
-    both = Reading(setting.beginning([0, 1, 0, 0, 0]), believed_model(setting, model)).first().prior.latent.probability
+    both = (
+        SettingReader(setting.beginning([0, 1, 0, 0, 0]), believed_model(setting, model))
+        .first()
+        .prior.latent.probability
+    )
     assert both[1:3] == pytest.approx(model.initial[1:3] / model.initial[1:3].sum())
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch, Released
+from dphmm.batch import Batch, ReleasedRow
 from dphmm.policy import graph
 from dphmm.policy._cliques import Complete
 from dphmm.states.trajectory import Trajectories
@@ -96,7 +96,7 @@ def test_a_subject_is_told_the_same_in_whatever_company(kind, mechanism, monkeyp
 
     work, published = run(rows, seed, False)
     sessions = {user: work.resumed(user) for user, _ in ledger.sessions()}
-    again = [Released(user, None, r) for user, s in sessions.items() for r in s.releases]
+    again = [ReleasedRow(user, None, r) for user, s in sessions.items() for r in s.releases]
     assert told(published) == told(again)
     assert told(run(rows, seed + 1, True)[1]) == told(published)
     kept = {f"u{user:02}" for user in rng.choice(users, int(rng.integers(1, users + 1)), replace=False)}

@@ -14,10 +14,10 @@ import pytest
 
 import dphmm
 from dphmm.markov import smoothing
-from dphmm.markov.filtering import Belief, Table
+from dphmm.markov.filtering import Belief, ObservationTable
 from dphmm.markov.smoothing import Observed, smooth
 from dphmm.session import own_places as module
-from dphmm.session.own_places import OwnPlaces, Person, chosen_places, own_jumps, public_base
+from dphmm.session.own_places import OwnPlaces, PersonObservations, chosen_places, own_jumps, public_base
 
 MOVES = np.array([[0.7, 0.3, 0.0], [0.2, 0.5, 0.3], [0.0, 0.4, 0.6]])
 START = np.array([0.5, 0.3, 0.2])
@@ -25,12 +25,14 @@ START = np.array([0.5, 0.3, 0.2])
 
 def observed(t, seed):
     rows = np.random.default_rng(seed).dirichlet(np.ones(3), t)
-    return rows, Table.of(rows, np.arange(t))
+    return rows, ObservationTable.of(rows, np.arange(t))
 
 
 def person(rows, model, name="anna"):
     n = len(rows)
-    return Person(name, model, Observed(Belief.initial(model), Table.of(rows)), np.ones(n, dtype=np.bool_))
+    return PersonObservations(
+        name, model, Observed(Belief.initial(model), ObservationTable.of(rows)), np.ones(n, dtype=np.bool_)
+    )
 
 
 def told(model, one, block=None):
@@ -129,7 +131,7 @@ def test_answers_left_out_are_not_learned_from():
     assert out.sum() == 8
     rows = one.observed.observations.values.copy()
     rows[out] = 1 / 12
-    other = one._replace(observed=one.observed._replace(observations=Table.of(rows)))
+    other = one._replace(observed=one.observed._replace(observations=ObservationTable.of(rows)))
     places = OwnPlaces(0.3, 1.0, public_base(model))
     rest = [(each.observed._replace(left_out=out), places) for each in (one, other)]
     jumps = own_jumps(model, [*rest, (one.observed, places)])

@@ -24,7 +24,7 @@ from dphmm.session.setting import Setting
 from dphmm.session.stepwise import walk
 from dphmm.statement.files import write_statement
 from dphmm.states.trajectory import Trajectories
-from dphmm.storage.released import Published, released_table
+from dphmm.storage.released import FileSums, released_table
 from dphmm.storage.tables import write_table
 from statement.told import statement_of
 
@@ -205,7 +205,7 @@ def test_a_release_is_checked_by_the_clock_of_its_times(constraint, tmp_path):
     later = pa.array(table["t"].to_pandas() + pd.Timedelta(2 * STEP, "s"), table.schema.field("t").type)
     for file, content in ((path, table), (moved, table.set_column(column, table.schema.field("t"), later))):
         write_table(file, content)
-        write_statement(file, statement_of(Published(rows), **told, model_people="others"))
+        write_statement(file, statement_of(FileSums(rows), **told, model_people="others"))
     assert list(check_release(path, model, POLICY, SPACE, 2).findings) == []
     assert list(check_release(path, model, POLICY, SPACE, 2, ledger=ledger).findings) == []
     other = list(check_release(moved, model, POLICY, SPACE, 2).findings)

@@ -21,10 +21,10 @@ import pytest
 from dphmm import StateSpace
 from dphmm.errors import InvalidInput
 from dphmm.markov.private import count_transitions
-from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.sensitivity import RecordBounds
 from dphmm.markov.private.transition_counts import counts_of_keys
 from dphmm.spark import counting, tasks
-from dphmm.spark.counting import Roles
+from dphmm.spark.counting import FrameColumns
 from dphmm.spark.tasks import TOTALS, ByName, ByNumber, CountRows, KeyOwners, PackRows, WithoutValues
 from dphmm.states import Grid
 from plain_rows import N, rows_of, same, sequences_of
@@ -88,7 +88,7 @@ class TestATask:
     @pytest.mark.parametrize("shortest", [1, 2])
     @pytest.mark.parametrize("by_step", [False, True])
     def test_batches_of_any_size_give_the_counts_of_plain_loops(self, seed, shortest, by_step):
-        source, rows, caps = np.random.default_rng(seed), rows_of(seed), Caps(3, 2)
+        source, rows, caps = np.random.default_rng(seed), rows_of(seed), RecordBounds(3, 2)
         for parts in ([], range(1, len(rows)), [5, 5, 40]):
             given = [rows[k] for k in source.permutation(len(rows))]
             if by_step:
@@ -103,7 +103,7 @@ class TestATask:
         """However few rows are packed together, and put in order together."""
         monkeypatch.setattr(tasks, "_PACKED_TOGETHER", packed)
         monkeypatch.setattr(tasks, "_SORTED_TOGETHER", held)
-        source, caps = np.random.default_rng(seed), Caps(3, 2)
+        source, caps = np.random.default_rng(seed), RecordBounds(3, 2)
         rows = [(f"ü{owner}".encode(), step, state) for owner, step, state in rows_of(seed, 200, 30)]
         given = [rows[k] for k in source.permutation(len(rows))]
         for parts in ([], range(1, len(rows)), [5, 5, 40]):
@@ -113,7 +113,7 @@ class TestATask:
     @pytest.mark.parametrize("by_step", [False, True])
     def test_spellings_of_a_name_are_one_owner_with_one_cap(self, seed, by_step):
         """The counts are those of the same rows under one spelling; a name without a key is nobody's."""
-        source, caps = np.random.default_rng(seed), Caps(3, 2)
+        source, caps = np.random.default_rng(seed), RecordBounds(3, 2)
         rows = [(f"zo\u00eb {owner}", step, state) for owner, step, state in rows_of(seed, 200, 30)]
         spelt = [lambda name: name, str.upper, lambda name: unicodedata.normalize("NFD", name) + " "]
         given = [(spelt[source.integers(3)](name).encode(), step, state) for name, step, state in rows]
@@ -137,14 +137,14 @@ class TestATask:
         shapes = []
         for state in (np.zeros(5000, dtype=np.int64), source.integers(-3, 2**40, 5000)):
             batch = pa.RecordBatch.from_arrays([*map(pa.array, (owner, step, state))], ["owner", "step", "state"])
-            (packed,) = PackRows(task_of(Caps(9)))(iter([batch]))
+            (packed,) = PackRows(task_of(RecordBounds(9)))(iter([batch]))
             lengths = {name: [len(cell.as_py()) for cell in packed.column(name)] for name in ("key", "step", "state")}
             assert lengths["key"] == lengths["step"] == lengths["state"]
             assert sum(lengths["key"]) == 8 * 5000 and sum(map(bool, lengths["key"])) > 200
             shapes.append((packed.schema, len(packed), packed.nbytes, lengths))
         assert shapes[0] == shapes[1]
         for rows in ([(None, 1, 1)], [(1, 1, 1)]):
-            (few,) = PackRows(task_of(Caps(9)))(batches_of(rows))
+            (few,) = PackRows(task_of(RecordBounds(9)))(batches_of(rows))
             assert few.column("bucket").to_pylist() == list(range(1024)) == packed.column("bucket").to_pylist()
 
     def test_bytes_of_cells_do_not_tell_which_rows_came_together(self):
@@ -153,7 +153,9 @@ class TestATask:
         sums = set()
         for count in (1, 2, 5):
             several = [batches_of(rows[k::count], (), pa.binary()) for k in range(count)]
-            cells = [cell for own in several for packed in PackRows(task_of(Caps(9)))(own) for cell in packed["name"]]
+            cells = [
+                cell for own in several for packed in PackRows(task_of(RecordBounds(9)))(own) for cell in packed["name"]
+            ]
             assert [cell for cell in cells if len(cell.as_py()) % 8 != 0] == []
             sums.add(sum(len(cell.as_py()) for cell in cells))
         assert sums == {sum(8 * -(-len(row[0]) // 8) for row in rows)}
@@ -163,14 +165,14 @@ class TestATask:
         monkeypatch.setattr(tasks, "_PACKED_TOGETHER", 7)
         rows = rows_of(1)
         for parts in ([], range(1, len(rows)), [1], [3, 20, 21, 59]):
-            made = list(PackRows(task_of(Caps(9)))(batches_of(rows, parts)))
+            made = list(PackRows(task_of(RecordBounds(9)))(batches_of(rows, parts)))
             came = [sum(batch["left_out"].to_pylist()) + sum(map(len, batch["key"].to_pylist())) // 8 for batch in made]
             assert came == [7] * 8 + [4]
 
     @pytest.mark.parametrize("by_step", [False, True])
     def test_names_of_states(self, by_step):
         """Of one step the state of the least number counts, not the least name; "3.0" is the state "3"."""
-        rows, caps = rows_of(5), Caps(3, 2)
+        rows, caps = rows_of(5), RecordBounds(3, 2)
         names = [str(N - z) for z in range(N)]
         written = [[f"{name}.0".encode(), name.encode()] for name in names]
         given = sorted((owner, step, written[z][owner % 2] if 0 <= z < N else b"\xff") for owner, step, z in rows)
@@ -182,13 +184,13 @@ class TestATask:
     def test_rows_of_nobody_and_at_no_step_count_nowhere(self, by_step):
         rows = [(None, 1, 0), (None, 2, 1), (3, None, 1), (3, 1, 0), (3, 2, 1), (3, 3, None)]
         for parts in ([], [1], [3], [2]):
-            found = counted(task_of(Caps(9), by_step=by_step), batches_of(rows, parts))
+            found = counted(task_of(RecordBounds(9), by_step=by_step), batches_of(rows, parts))
             assert found.transitions.toarray().tolist()[0] == [0, 1, 0, 0] and found.transitions.sum() == 1
             assert (found.n_owners, found.left_out) == (1, 4)
 
     def test_no_batch_and_empty_batches(self):
         for batches in ([], list(batches_of([])), list(batches_of([(None, 1, 1)]))):
-            assert given_back(task_of(Caps(9)), iter(batches)).keys() <= {N * N + N + 1}
+            assert given_back(task_of(RecordBounds(9)), iter(batches)).keys() <= {N * N + N + 1}
 
     @pytest.mark.parametrize(
         "rows", [[(2, 1, 0), (1, 1, 0)], [(1, 2, 0), (1, 1, 0)], [(1, 1, 0), (2, 1, 0), (1, 2, 0)]]
@@ -196,12 +198,12 @@ class TestATask:
     def test_rows_out_of_order_are_refused_and_not_shown(self, rows):
         for parts in ([], [1], [2]):
             with pytest.raises(ValueError, match=r"^rows are out of order: sort them by owner and step$"):
-                given_back(task_of(Caps(9), by_step=True), batches_of(rows, parts[: len(rows) - 1]))
+                given_back(task_of(RecordBounds(9), by_step=True), batches_of(rows, parts[: len(rows) - 1]))
 
     @pytest.mark.parametrize("size", [1, 5])
     def test_buckets_out_of_order_are_refused(self, size):
         """Else an owner whose bucket comes twice would be two, with caps of their own."""
-        task = task_of(Caps(9))
+        task = task_of(RecordBounds(9))
         packed = brought(task, batches_of([(1, 1, 0), (2, 1, 0), (1, 2, 0)]))
         rows = [batch.slice(k, 1) for batch in packed for k in range(len(batch)) if len(batch.column("key")[k].as_py())]
         assert len(rows) == 2
@@ -213,15 +215,15 @@ class TestATask:
         """As a collation does: else "a", "A", "a" would be three owners."""
         rows = [(b"a", 1, 0), (b"A", 2, 1), (b"a", 3, 1)]
         with pytest.raises(ValueError, match="out of order"):
-            given_back(task_of(Caps(2), by_step=True), batches_of(rows, (), pa.binary()))
+            given_back(task_of(RecordBounds(2), by_step=True), batches_of(rows, (), pa.binary()))
 
     @pytest.mark.parametrize("parts", [[], [1], [2], [1, 2]])
     def test_two_owners_of_one_hash_are_not_put_in_order_here(self, monkeypatch, parts):
         """Somebody may choose a name with the hash of another: mixed rows would be many owners, each with its caps."""
         monkeypatch.setattr(tasks, "hash_of_key", lambda key: 7)
         rows = [(b"a", 1, 0), (b"b", 2, 1), (b"a", 3, 1)]
-        assert given_back(task_of(Caps(2)), batches_of(rows, parts, pa.binary())) is None
-        together = counted(task_of(Caps(2), by_step=True), batches_of(sorted(rows), parts, pa.binary()))
+        assert given_back(task_of(RecordBounds(2)), batches_of(rows, parts, pa.binary())) is None
+        together = counted(task_of(RecordBounds(2), by_step=True), batches_of(sorted(rows), parts, pa.binary()))
         assert together.n_owners == 2
 
     @pytest.mark.parametrize("parts", [[], [3], range(1, 12)])
@@ -229,14 +231,14 @@ class TestATask:
         monkeypatch.setattr(tasks, "MOST_HELD", 9)
         monkeypatch.setattr(tasks, "_SORTED_TOGETHER", 0)
         many = [(7, step % 5, 0) for step in range(12)]
-        assert given_back(task_of(Caps(9)), batches_of(many, parts)) is None
+        assert given_back(task_of(RecordBounds(9)), batches_of(many, parts)) is None
         few = [(owner, step, 1) for owner in range(5) for step in range(9)]
-        assert counted(task_of(Caps(9)), batches_of(few, [4, 20])).transitions.sum() == 5 * 8
+        assert counted(task_of(RecordBounds(9)), batches_of(few, [4, 20])).transitions.sum() == 5 * 8
 
     def test_steps_without_room_for_one_number(self):
         far = 2**53
         rows = [(owner, step, owner % 3) for owner in range(300) for step in (far, -far, far - 1, 1 - far)]
-        found = counted(task_of(Caps(9, 9)), batches_of(rows))
+        found = counted(task_of(RecordBounds(9, 9)), batches_of(rows))
         assert found.transitions.toarray().diagonal().tolist() == [200, 200, 200, 0]
 
     def test_what_a_worker_has_loaded_is_left_out_of_garbage_collection_once(self, monkeypatch):
@@ -265,7 +267,7 @@ class TestATask:
                     columns = [pa.array(np.full(10_000, 7)), pa.array(step), pa.array(step % N)]
                     yield pa.RecordBatch.from_arrays(columns, ["owner", "step", "state"])
 
-            task = task_of(Caps(50, 2), by_step=by_step)
+            task = task_of(RecordBounds(50, 2), by_step=by_step)
             # One owner is in one bucket.
             packed = (
                 batch.filter(pc.greater(pc.binary_length(batch["key"]), 0)) for batch in PackRows(task)(batches())
@@ -312,15 +314,15 @@ def test_public_checks_come_before_any_job(types, options, told):
 def test_a_map_takes_places_where_no_states_are_named():
     grid = Grid.from_bounds(0.0, 0.0, 0.03, 0.03, cell=1000.0)
     places = {"user": "LongType", "step": "IntegerType", "lat": "DoubleType", "lon": "FloatType"}
-    roles = Roles.of(Unread(**places), grid, None)
+    roles = FrameColumns.of(Unread(**places), grid, None)
     assert (roles.state, roles.lat, roles.lon, roles.time) == (None, "lat", "lon", None)
     both = Unread(**places, state="LongType", t="TimestampType")
-    assert Roles.of(both, grid, None).state is None
-    named = Roles.of(both, grid, {"state": "state"})
+    assert FrameColumns.of(both, grid, None).state is None
+    named = FrameColumns.of(both, grid, {"state": "state"})
     assert (named.state, named.lat, named.time) == ("state", None, "t")
-    assert Roles.of(both, grid, {"t": "step"}).time == "step"
+    assert FrameColumns.of(both, grid, {"t": "step"}).time == "step"
     with pytest.raises(InvalidInput, match="column state"):
-        Roles.of(Unread(**places), SPACE, None)
+        FrameColumns.of(Unread(**places), SPACE, None)
 
 
 class Overfull(CountRows):
@@ -350,7 +352,7 @@ class TestOnSpark:
 
     @pytest.mark.parametrize("partitions", [1, 7])
     def test_names_of_states_in_any_order_and_partitions(self, framed, partitions):
-        rows, caps = rows_of(1, 90), Caps(3, 2)
+        rows, caps = rows_of(1, 90), RecordBounds(3, 2)
         found = counting.count_transitions(framed(rows, partitions), SPACE, max_length=3, max_sequences=2)
         same(found, expected_of(rows, caps))
         assert found.n_owners == len({owner for owner, _, _ in rows})
@@ -370,7 +372,7 @@ class TestOnSpark:
         rows = rows_of(2, 90)
         frame = framed(rows).selectExpr(f"{owner} AS user", "step", "state")
         found = counting.count_transitions(frame, SPACE, max_length=3, max_sequences=2)
-        same(found, expected_of(rows, Caps(3, 2)))
+        same(found, expected_of(rows, RecordBounds(3, 2)))
         assert tasks == [False, True]
 
     def test_numbers_names_of_owners_and_rows_that_count_nowhere(self, spark):
@@ -435,7 +437,7 @@ class TestOnSpark:
 
         plain = spark.createDataFrame(rows, "user long, step long, state long").repartition(3)
         whole = counting.count_transitions(plain, SPACE, max_length=4, max_sequences=2)
-        same(whole, expected_of(rows, Caps(4, 2)))
+        same(whole, expected_of(rows, RecordBounds(4, 2)))
         again = plain.mapInArrow(shuffled, plain.schema)
         for _ in range(3):
             found = counting.count_transitions(again, SPACE, max_length=4, max_sequences=2)
@@ -463,7 +465,7 @@ class TestOnSpark:
         counts = counting.count_transitions(frame, SPACE, max_length=4)
         assert counts.left_out == 4
         told = [repr(counts), str(counts)]
-        task = task_of(Caps(4), by_step=True)
+        task = task_of(RecordBounds(4), by_step=True)
         backwards = frame.selectExpr("user AS owner", "-step AS step", "state").coalesce(1)
         unsorted = backwards.mapInArrow(task, TOTALS)
         with pytest.raises(Exception, match="rows are out of order") as error:

@@ -25,7 +25,7 @@ from dphmm.errors import InvalidInput
 from dphmm.statement.files import load_statement, save_statement, write_statement
 from dphmm.statement.parts import document
 from dphmm.states import Trajectories
-from dphmm.storage.released import Published
+from dphmm.storage.released import FileSums
 from statement.told import statement_of
 
 pytestmark = pytest.mark.replayed_words
@@ -121,7 +121,7 @@ def released(
         step=np.tile(np.arange(steps), 2),
         state=np.array([*first, *first[::-1]], dtype=object),
     )
-    published = Published(row for chunk in batch.run(rows) for row in chunk)
+    published = FileSums(row for chunk in batch.run(rows) for row in chunk)
     public = {"model": model, "policy": policy, "space": space, "options": batch.setting.options}
     return statement_of(published, **public, **(said or {}))
 

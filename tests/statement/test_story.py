@@ -16,17 +16,17 @@ import pytest
 import dphmm
 from dphmm.batch import Batch
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.statement.release import Merged, Policy, Varied
+from dphmm.statement.release import MergedStates, Policy, Varied
 from dphmm.statement.sentences import PHRASES
 from dphmm.statement.story import ANSWERS, InLedger, story
-from dphmm.statement.verdict import Found, Stay
+from dphmm.statement.verdict import ReaderFindings, Stay
 from dphmm.states.trajectory import Trajectories
-from dphmm.storage.released import Published
+from dphmm.storage.released import FileSums
 from statement.told import statement_of
 
 ONLY_POSSIBLE = "only of places that the model and all earlier answers leave possible"
 REPLAYABLE = PHRASES["REPLAYABLE"]
-STAYERS = Found(
+STAYERS = ReaderFindings(
     1028.0, 2532.0, "m", stays=[Stay(1, 6.0, 404.0, 150.0)], stays_without=2660.0, block="day", blocks=1, known=130.0
 )
 
@@ -46,7 +46,7 @@ def released(grid, *, promise=None, schedule=None, people="others", step=3600):
     times = (np.arange(24, dtype=np.int64) * 3600) * 1_000_000
     lat, lon = grid.to_latlon(grid.answers[np.zeros(24, dtype=np.int64)])
     rows = Trajectories(users=("a",), user=np.zeros(24, dtype=np.int32), time=times, lat=lat, lon=lon)
-    published = Published()
+    published = FileSums()
     for chunk in batch.run(rows):
         published.add(chunk)
     statement = statement_of(
@@ -241,7 +241,7 @@ def test_no_distance_is_named_that_a_policy_does_not_keep(grid) -> None:
     names = Varied(names=["policy"], chosen=[])
     varied = msgspec.structs.replace(plain, varied=names)
     assert varied.joined == "any two states that the policy of their step joins"
-    merged = msgspec.structs.replace(plain.space, merged=Merged(count=1, pairs=None))
+    merged = msgspec.structs.replace(plain.space, merged=MergedStates(count=1, pairs=None))
     assert msgspec.structs.replace(plain, space=merged).joined == "any two states that the policy joins"
     assert of_policy(statement, dphmm.policy.knn(line, 2)).joined == "any two states that the policy joins"
     labels = of_policy(statement, dphmm.policy.complete(7), "labels")

@@ -15,7 +15,7 @@ import pytest
 
 from dphmm.statement.advice import not_advised
 from dphmm.statement.parts import document
-from dphmm.statement.verdict import Found, Stay, verdict
+from dphmm.statement.verdict import ReaderFindings, Stay, verdict
 from dphmm.states.space import LABELS_WRONG
 
 RELEASES = tomllib.loads(Path(__file__).with_name("verdicts.toml").read_text(encoding="utf-8"))["release"]
@@ -26,7 +26,7 @@ def found_of(told):
     if "error" not in told:
         return None
     tenth = dict(told.get("tenth", []))
-    return Found(
+    return ReaderFindings(
         told["error"],
         told["without"],
         LABELS_WRONG if told["kind"] == "labels" else "m",
@@ -60,7 +60,7 @@ def test_twenty_releases_have_the_verdict_that_was_written_before_the_code(told)
 def a_day(**changed):
     told = {"error": 1030.0, "without": 2530.0, "unit": "m", "known": 130.0, "block": "day", "blocks": 1}
     stays = {"stays": [Stay(1, 6.0, 400.0, 150.0)], "stays_without": 2600.0}
-    return Found(**(told | stays | changed))
+    return ReaderFindings(**(told | stays | changed))
 
 
 def judged(found, **changed):
@@ -142,7 +142,9 @@ def test_a_window_says_how_long_it_is_and_a_sequence_is_whole():
 
 
 def test_labels_are_counted_of_a_hundred_rows():
-    labels = Found(0.38, 0.59, LABELS_WRONG, stays=[Stay(1, 9.0, 0.2, 0.0)], stays_without=0.6, block="day", blocks=1)
+    labels = ReaderFindings(
+        0.38, 0.59, LABELS_WRONG, stays=[Stay(1, 9.0, 0.2, 0.0)], stays_without=0.6, block="day", blocks=1
+    )
     assert labels.lines == [
         "a reader names the right label in 62 of 100 rows (41 without the file)",
         "and that of somebody who keeps one label for one day in 80 of 100 (40 without)",
@@ -154,13 +156,13 @@ def test_the_document_has_facts_and_no_sentence():
     assert told["rules"] == ["returns", "blurs"]
     assert not any(" " in str(value) for name, value in told.items() if name != "rules")
     assert a_day().document()["stays"]["found"] == [{"after": 1, "answers": 6.0, "error": 400.0, "tenth": 150.0}]
-    assert Found(1.0, 2.0, "m").document()["stays"]["error_without"] is None
-    assert math.isnan(Found(1.0, 2.0, "m").stays_without)
+    assert ReaderFindings(1.0, 2.0, "m").document()["stays"]["error_without"] is None
+    assert math.isnan(ReaderFindings(1.0, 2.0, "m").stays_without)
 
 
 def test_labels_that_are_nearly_always_right_are_told():
     """At most 1 of 20 wrong, as one answer that gives it away; not where they are known without the file."""
-    labels = Found(0.05, 0.6, LABELS_WRONG)
+    labels = ReaderFindings(0.05, 0.6, LABELS_WRONG)
     assert judged(labels).rules == ["tells labels", "labels"]
     assert judged(labels).lines[0] == "Tells what label somebody has."
     assert judged(replace(labels, error=0.051)).rules == ["labels"]

@@ -8,7 +8,7 @@ import pytest
 import dphmm
 from dphmm.batch import Batch
 from dphmm.session.setting import Setting
-from dphmm.statement.story import Found
+from dphmm.statement.story import ReaderFindings
 from dphmm.statement.warnings import no_limit, release_warnings, trapped_belief
 from dphmm.states.space import LABELS_WRONG
 
@@ -63,7 +63,7 @@ OF_STATES = "misses somebody's state by 0.37 on average, in answer units (0.5 wi
     ],
 )
 def test_without_a_limit_it_is_told_what_a_reader_finds_beside_a_guess(unit, error, without, known, said):
-    assert no_limit(Found(error, without, unit, known=known)) == IF + said
+    assert no_limit(ReaderFindings(error, without, unit, known=known)) == IF + said
 
 
 def test_what_is_not_computed_is_told_with_the_reason():

@@ -17,13 +17,13 @@ from dphmm.batch import Batch
 from dphmm.session.options import Options
 from dphmm.session.setting import Setting, Subjects
 from dphmm.statement.origin import Whom, whom_of
-from dphmm.statement.query import Dependence, QueryStatement, Unit
+from dphmm.statement.query import QueryStatement, StatedDependence, Unit
 from dphmm.statement.release import ReleaseStatement
 from dphmm.statement.story import InLedger, Story, story
-from dphmm.statement.verdict import Found, Stay
+from dphmm.statement.verdict import ReaderFindings, Stay
 from dphmm.states import Trajectories
 from dphmm.states.space import LABELS_WRONG
-from dphmm.storage.released import Published
+from dphmm.storage.released import FileSums
 
 #: Two lines of three places: neighbours along a line, two lines apart.
 LINES = dphmm.StateSpace(np.array([[0, 0], [1, 0], [2, 0], [0, 9], [2, 9], [4, 9]]))
@@ -44,7 +44,7 @@ def noise(secure: bool = True, delta: Fraction = Fraction(0), unit: str = "owner
 
 
 def statement_of(
-    published: Published,
+    published: FileSums,
     *,
     model: dphmm.MarkovModel,
     policy: dphmm.policy.PolicyGraph,
@@ -84,7 +84,7 @@ def stated(
         step=np.tile(np.arange(steps), 2) + (0 if model.step is None else 480_000),
         state=np.array([space.names[0]] * 2 * steps, dtype=object),
     )
-    published = Published(row for chunk in batch.run(rows) for row in chunk)
+    published = FileSums(row for chunk in batch.run(rows) for row in chunk)
     subjects = None
     if chosen or initials:
         varies = sorted({name for one in (chosen or {}).values() for name in one})
@@ -179,7 +179,7 @@ def statements() -> dict[str, ReleaseStatement]:
 def answered(
     dependence: Any = "independent",
     *,
-    stated: Dependence | None = None,
+    stated: StatedDependence | None = None,
     unit: Unit | None = None,
     secure: bool = True,
     **more: Any,
@@ -188,14 +188,14 @@ def answered(
     bits = None if secure else dphmm.ReplayBits(3)
     event = dphmm.dependent.query("histogram", np.array([0, 1, 1]), dependence, 1, n_states=2, bits=bits).event
     if stated is None:
-        stated = Dependence(given="independent", between="nobody", most=None, model=event.dependence)
+        stated = StatedDependence(given="independent", between="nobody", most=None, model=event.dependence)
     domain = {"states": 2, "windows": [1, 3], "box": None}
     return QueryStatement.of(event, unit=unit or Unit(), dependence=stated, domain=domain, **more)
 
 
-def between(kind: str, most: int | None = None, given: str = "group") -> Dependence:
+def between(kind: str, most: int | None = None, given: str = "group") -> StatedDependence:
     """A dependence between records, in the library's words a group."""
-    return Dependence(given=given, between=kind, most=most, model="a group of 2 records")
+    return StatedDependence(given=given, between=kind, most=most, model="a group of 2 records")
 
 
 def queries() -> dict[str, QueryStatement]:
@@ -226,12 +226,12 @@ def queries() -> dict[str, QueryStatement]:
 
 
 STAYS = [Stay(1, 6.0, 404.0, 150.0), Stay(3, 18.0, 250.0, 120.0), Stay(7, 42.0, 136.0, 90.0)]
-PLACES = Found(
+PLACES = ReaderFindings(
     1028.0, 2532.0, "m", people="the rows of this file", ratio=(0.38, 0.43), known=130.0, stays=STAYS,
     stays_without=2660.0, block="day", blocks=3,
 )  # fmt: skip
 #: What may be found, by a name.
-FOUND: dict[str, Found] = {
+FOUND: dict[str, ReaderFindings] = {
     "places": PLACES,
     "no nearer": replace(PLACES, error=2500.0, ratio=(0.96, 1.01)),
     "no nearer but for one": replace(PLACES, error=2500.0, ratio=(0.96, 1.01), halved=1, counted=361),
@@ -242,8 +242,12 @@ FOUND: dict[str, Found] = {
     "uncomputed": replace(PLACES, stays=(), uncomputed="every answer has a plan of its own"),
     "windows": replace(PLACES, block="window", seconds=43_200),
     "sequence": replace(PLACES, block="sequence", stays=STAYS[:1], seconds=432_000, state="zone", blocks=1),
-    "labels": Found(0.4, 0.9, LABELS_WRONG, stays=[Stay(1, 6.0, 0.2, 0.0)], stays_without=0.8, block="day", blocks=1),
-    "numbers": Found(0.4, 0.9, "answer units", stays=[Stay(1, 6.0, 0.2, 0.1)], stays_without=0.8, block="block"),
+    "labels": ReaderFindings(
+        0.4, 0.9, LABELS_WRONG, stays=[Stay(1, 6.0, 0.2, 0.0)], stays_without=0.8, block="day", blocks=1
+    ),
+    "numbers": ReaderFindings(
+        0.4, 0.9, "answer units", stays=[Stay(1, 6.0, 0.2, 0.1)], stays_without=0.8, block="block"
+    ),
 }
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
 from dphmm.storage import inputs
-from dphmm.storage.csv_files import Records, TextLayout, TextMember, lines_of_rows
+from dphmm.storage.csv_files import RecordParts, TextLayout, TextMember, lines_of_rows
 from dphmm.storage.importers.folders import lines_by_file, read_files
 from dphmm.storage.layouts import IMPORTED
 from dphmm.storage.trajectories import looks_like_times
@@ -312,7 +312,7 @@ def test_the_parser_reads_what_lines_are_one_by_one(lines, ended, delimiter, run
     text = "".join(line + end for line, end in lines)
     text = text if ended else text.rstrip("\r\n")
     kept = [cleaned(line, at, layout) for at, line in enumerate(io.StringIO(text, newline=""))]
-    read = b"".join(Records(TextMember("x", text.encode()), layout)).decode()
+    read = b"".join(RecordParts(TextMember("x", text.encode()), layout)).decode()
     # Each line is one still: an end of two signs is not made of two ends.
     assert read.replace("\r\n", "\n").replace("\r", "\n") == "".join(kept)
 

@@ -19,7 +19,7 @@ from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.private import count_transitions, fit_counts
 from dphmm.markov.private.planned import PlannedFit
-from dphmm.markov.private.sensitivity import Caps as RecordCaps
+from dphmm.markov.private.sensitivity import RecordBounds
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.storage.ledger import open_ledger, schema
 from dphmm.storage.publications import fit_counts_once, model_of
@@ -256,7 +256,7 @@ class TestFitCountsOnce:
     COUNTS = staticmethod(lambda: count_transitions([[0, 1, 1], [1, 0]], 2, 3))
 
     def planned(self, **options):
-        return PlannedFit(2, **{"epsilon": 1, "caps": RecordCaps(3), "unit": "sequence", **options})
+        return PlannedFit(2, **{"epsilon": 1, "caps": RecordBounds(3), "unit": "sequence", **options})
 
     def unasked(self):
         raise AssertionError("the data were counted")
@@ -280,8 +280,8 @@ class TestFitCountsOnce:
     @pytest.mark.parametrize(
         "other",
         [
-            {"epsilon": 2}, {"caps": RecordCaps(4)}, {"caps": RecordCaps(3, 2)}, {"unit": "owner"},
-            {"caps": RecordCaps(3, 1, "replace")}, {"mask": [[1, 0], [1, 1]]}, {"initial": "uniform"},
+            {"epsilon": 2}, {"caps": RecordBounds(4)}, {"caps": RecordBounds(3, 2)}, {"unit": "owner"},
+            {"caps": RecordBounds(3, 1, "replace")}, {"mask": [[1, 0], [1, 1]]}, {"initial": "uniform"},
             {"step": 60}, {"source": "other"}, {"bits": ReplayBits(1)},
         ],
     )  # fmt: skip

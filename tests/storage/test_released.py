@@ -16,7 +16,7 @@ import dphmm
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.states import Trajectories
-from dphmm.storage.released import Published, read_answers, released_rows, released_table, run_starts
+from dphmm.storage.released import FileSums, read_answers, released_rows, released_table, run_starts
 
 #: Batches draw here: each test replays words of its own.
 pytestmark = pytest.mark.replayed_words
@@ -70,9 +70,9 @@ def test_a_row_that_was_not_asked_has_no_answer():
 
 def test_parts_that_are_counted_apart_add_up_to_the_whole():
     rows = rows_of(SPACE, dphmm.policy.complete(6))
-    whole, split = Published(rows), Published()
+    whole, split = FileSums(rows), FileSums()
     for row in rows:
         split.add([row])
-    parts = [Published([row for row in rows if row.user == user]).counted() for user in ("ann", "bob", "cid")]
-    assert whole.counted() == split.counted() == Published.of_parts(parts).counted()
+    parts = [FileSums([row for row in rows if row.user == user]).counted() for user in ("ann", "bob", "cid")]
+    assert whole.counted() == split.counted() == FileSums.of_parts(parts).counted()
     assert whole.largest.epsilon == 1 and whole.subjects == 3 and whole.rows == 9

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
 from dphmm.storage import csv_files, inputs
-from dphmm.storage.csv_files import Records, TextLayout, TextMember
+from dphmm.storage.csv_files import RecordParts, TextLayout, TextMember
 from dphmm.storage.inputs import checked_input, replacing
 from dphmm.storage.tables import column_names, read_batches, read_rows, read_table, table_writer, write_table
 from dphmm.storage.trajectories import load_trajectories
@@ -391,7 +391,7 @@ def test_a_byte_that_is_not_text_spoils_its_cell_wherever_blocks_end(monkeypatch
     whole = "aé€😀\x1a\x1ab\x1a\x1a".encode()
     for size in range(1, len(data) + 2):
         monkeypatch.setattr(csv_files, "_ROW_BLOCK", size)
-        assert b"".join(Records(TextMember("x", data), TextLayout(names=("a",)))) == whole
+        assert b"".join(RecordParts(TextMember("x", data), TextLayout(names=("a",)))) == whole
 
 
 def test_rows_of_another_width_in_a_long_file_have_their_numbers(tmp_path):

@@ -675,13 +675,13 @@ def small_parts(monkeypatch):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_row_takes_no_more_than_twenty_bytes(small_parts, tmp_path, monkeypatch, suffix):
-    cells, arrow = trajectories.Cells.read, list[int]()
+    cells, arrow = trajectories.CellReader.read, list[int]()
 
     def watched(self, part):
         arrow.append(pa.total_allocated_bytes())
         return cells(self, part)
 
-    monkeypatch.setattr(trajectories.Cells, "read", watched)
+    monkeypatch.setattr(trajectories.CellReader, "read", watched)
     for n in (1000, 30_000, 60_000):
         large(tmp_path / f"{n}{suffix}", n)
     load_visits(tmp_path / f"1000{suffix}", NAMES, MINUTE)

@@ -20,14 +20,14 @@ from dphmm.evaluation.city import simulate_city
 from dphmm.statement.sentences import off
 from dphmm.statement.verdict import verdict
 from dphmm.studio.draft import setup_of
-from dphmm.studio.figures import Ground, Seen, open_map, pictures, written
+from dphmm.studio.figures import Figures, Ground, open_map, pictures, written
 from studio.conftest import AREA, GRID, LABELS
 
 replaced = msgspec.structs.replace
 
 
 def seen(draft, ground=None):
-    return Seen(setup_of(draft, {}), draft, ground or Ground())
+    return Figures(setup_of(draft, {}), draft, ground or Ground())
 
 
 def test_the_belief_after_an_answer_is_that_of_bayes():

@@ -61,7 +61,7 @@ def test_a_stale_version_changes_nothing(studio):
 def test_a_change_gives_up_the_plans_of_the_last_setting(studio, monkeypatch):
     """The first plan waits in its first step until the setting has changed."""
     reached, free, before = threading.Event(), threading.Event(), []
-    budgets = dphmm.studio.session.Seen.budgets
+    budgets = dphmm.studio.session.Figures.budgets
 
     def waits(seen, people, progress):
         def told(done, total):
@@ -74,7 +74,7 @@ def test_a_change_gives_up_the_plans_of_the_last_setting(studio, monkeypatch):
             before.append(one.progressed().budget)
         yield from budgets(seen, people, told)
 
-    monkeypatch.setattr("dphmm.studio.session.Seen.budgets", waits)
+    monkeypatch.setattr("dphmm.studio.session.Figures.budgets", waits)
     one = studio()
     assert reached.wait(300)
     one.change(1, replaced(GRID, budget="4"))

@@ -54,7 +54,7 @@ class MassShare(NamedTuple):
     tolerance: float
 
 
-class Grid(NamedTuple):
+class PlanarAnswers(NamedTuple):
     """Planar answers (N, 2), their bounds (2,), their places in the box around them; the policy's cells and steps."""
 
     lattice: IntArray
@@ -189,14 +189,16 @@ def constrain_row(prior: FloatArray, support: BoolArray, share: MassShare, plan:
 
 
 @kernel
-def plan_rows(first: int, last: int, supports: BoolArray, decided: BoolArray, grid: Grid, out: PlannedRows) -> None:
+def plan_rows(
+    first: int, last: int, supports: BoolArray, decided: BoolArray, grid: PlanarAnswers, out: PlannedRows
+) -> None:
     """Plan the rows first..last (n, N) of supports whose plan sets are ``decided``."""
     for row in range(first, last):
         out.sizes[row] = plan_row(row, supports[row], grid, out) if decided[row] else 0
 
 
 @kernel
-def plan_row(row: int, support: BoolArray, grid: Grid, out: PlannedRows) -> int:
+def plan_row(row: int, support: BoolArray, grid: PlanarAnswers, out: PlannedRows) -> int:
     """Plan a row, and return the number of its hull's facets; 0 if the planner has to look at the row."""
     states, contracted, _ = planned(support, out.plan[row])
     if not contracted or all_equal(grid.lattice, states):
@@ -388,7 +390,7 @@ def move_rows(
     laws: LatticeLaws,
     family: Family,
     falls: Falls,
-    grid: Grid,
+    grid: PlanarAnswers,
     moves: Predecessors,
     out: MovedRows,
 ) -> None:

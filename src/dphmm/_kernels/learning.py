@@ -18,7 +18,7 @@ from dphmm.types import FloatArray, IntArray
 BESIDE = 16
 
 
-class Moves(NamedTuple):
+class SlotMoves(NamedTuple):
     """K matrices of one structure, in compressed rows ``ahead`` (K, m), and in compressed columns ``back`` (K, m).
 
     With probability ``stays`` a move is one of the matrix; ``share`` (N,) is that of a jump into each state.
@@ -45,7 +45,7 @@ def _alike(slots: IntArray, first: int) -> int:
 
 @kernel
 def _come(
-    moves: Moves, j: int, chances: FloatArray, before: FloatArray, belief: FloatArray, first: int, end: int
+    moves: SlotMoves, j: int, chances: FloatArray, before: FloatArray, belief: FloatArray, first: int, end: int
 ) -> None:
     """What comes into state j by stored moves, into ``belief`` (n,), of people from ``first`` up to ``end``."""
     row = belief[first:end]
@@ -57,7 +57,7 @@ def _come(
 
 @kernel
 def forward(
-    moves: Moves, slots: IntArray, table: FloatArray, which: IntArray, alpha: FloatArray, sums: FloatArray
+    moves: SlotMoves, slots: IntArray, table: FloatArray, which: IntArray, alpha: FloatArray, sums: FloatArray
 ) -> None:
     """Filter T steps of a group: ``alpha`` (T, N, n), whose first row is the belief before step 1, and is overwritten.
 
@@ -95,7 +95,7 @@ def forward(
 
 @summing_kernel
 def _passed(
-    moves: Moves,
+    moves: SlotMoves,
     i: int,
     chances: FloatArray,
     before: FloatArray,
@@ -120,7 +120,7 @@ def _passed(
 
 @kernel
 def backward(
-    moves: Moves,
+    moves: SlotMoves,
     slots: IntArray,
     table: FloatArray,
     which: IntArray,

@@ -28,7 +28,7 @@ LEAST = 1e-120
 _TIE = 1e-12
 
 
-class Chain(NamedTuple):
+class JumpChain(NamedTuple):
     """The moves of people: a matrix in compressed columns, or in compressed rows to go back, and jumps.
 
     With a probability ``stays`` (n,) a person moves by the matrix, else as ``share`` (N, n), or (0, n), says. Moves end
@@ -69,7 +69,7 @@ class Said(NamedTuple):
 
 
 @kernel
-def move(chain: Chain, gains: FloatArray, rows: FloatArray, out: FloatArray) -> None:
+def move(chain: JumpChain, gains: FloatArray, rows: FloatArray, out: FloatArray) -> None:
     """Fill ``out`` (N, n) with columns of ``rows`` (N, n) times a matrix, with gains times ``stays`` plus these.
 
     ``gains`` are those of each state, (N, n), or the same for all, (1, n), or none, (0, n).
@@ -107,7 +107,13 @@ def move(chain: Chain, gains: FloatArray, rows: FloatArray, out: FloatArray) -> 
 
 @kernel
 def move_many(
-    chain: Chain, back: bool, moves: int, scales: FloatArray, rows: FloatArray, spare: FloatArray, out: FloatArray
+    chain: JumpChain,
+    back: bool,
+    moves: int,
+    scales: FloatArray,
+    rows: FloatArray,
+    spare: FloatArray,
+    out: FloatArray,
 ) -> None:
     """Fill ``out`` with ``rows`` times ``scales`` (n,) moved so many times: distributions ahead, or messages back.
 
@@ -133,7 +139,7 @@ def move_many(
 
 @kernel
 def forward(
-    chain: Chain,
+    chain: JumpChain,
     stops: Stops,
     span: tuple[int, int],
     row: FloatArray,
@@ -189,7 +195,7 @@ def describe(at: FloatArray, points: FloatArray, said: Said, t: int) -> None:
 
 @kernel
 def backward(
-    chain: Chain,
+    chain: JumpChain,
     stops: Stops,
     span: tuple[int, int],
     ends: IntArray,
@@ -235,7 +241,7 @@ def backward(
 
 @kernel
 def forward_logs(
-    chain: Chain, stops: Stops, span: tuple[int, int], row: FloatArray, alpha: FloatArray, sums: FloatArray
+    chain: JumpChain, stops: Stops, span: tuple[int, int], row: FloatArray, alpha: FloatArray, sums: FloatArray
 ) -> int:
     """`forward` of one person: the table, ``row`` (N, 1), ``alpha`` (T, N, 1), of sum 1, and ``sums`` are logs.
 
@@ -254,7 +260,7 @@ def forward_logs(
 
 @kernel
 def backward_logs(
-    chain: Chain,
+    chain: JumpChain,
     stops: Stops,
     span: tuple[int, int],
     sums: FloatArray,

@@ -431,7 +431,7 @@ def couplable(model: Any, policy: Any, steps: int) -> Couplable:
     if getattr(model, "secrets", None) is not None:
         # All pairs of states whose secrets are joined, or one.
         edges = np.stack(np.nonzero(np.triu((hops <= 1)[np.ix_(secrets, secrets)], 1)), axis=1)
-    search = _Search(hops, edges, secrets)
+    search = _HopSearch(hops, edges, secrets)
     for t, direction, rows, now in _moves(sequence, int(steps)):
         search.look(t, direction, rows, now, sequence.jumped(now) if direction == "backward" else None)
     return Couplable(search.most, len(search.known), search.worst)
@@ -460,7 +460,7 @@ def _same(one: Marginal | None, other: Marginal) -> bool:
     return bool(np.abs(one.log_probability[within] - other.log_probability[within]).max(initial=0.0) <= _SETTLED)
 
 
-class _Search:
+class _HopSearch:
     """The most hops that any pair of rows needs, and where; equal pairs are looked at once."""
 
     def __init__(self, hops: FloatArray, edges: IntArray, secrets: IntArray) -> None:

@@ -25,7 +25,7 @@ from scipy import sparse
 from dphmm import _kernels
 from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
-from dphmm.types import BoolArray, Chain, FloatArray, IntArray, Predecessors, States
+from dphmm.types import BoolArray, FloatArray, IntArray, MarkovChain, Predecessors, States
 
 #: What to do about a chain with a jump where rows of N entries would have to be compared.
 NO_LEAKAGE = "a model made with --jump 0, or a promise over paths (--path-epsilon), which needs no leakage"
@@ -63,14 +63,14 @@ class MarginalSequence:
     Raises InvalidInput for an invalid chain, and for one with a jump without ``beside_jump``.
     """
 
-    def __init__(self, chain: Chain, *, beside_jump: bool = False) -> None:
+    def __init__(self, chain: MarkovChain, *, beside_jump: bool = False) -> None:
         if not all(hasattr(chain, name) for name in ("initial", "start", "transition_at", "time_homogeneous")):
             raise InvalidInput("model", type(chain).__name__, "a Markov model: the past needs its initial distribution")
         self._jump = getattr(chain, "jump", None)
         if self._jump is not None and not beside_jump:
             raise InvalidInput("model", f"a jump of {self._jump.rate:g}, for which leakage is not computed", NO_LEAKAGE)
         #: Slots that go by a clock are those of who begins on a Monday, unless the model is counted from an origin.
-        self._chain: Chain = chain.counted_from() if hasattr(chain, "counted_from") else chain
+        self._chain: MarkovChain = chain.counted_from() if hasattr(chain, "counted_from") else chain
         self._share: FloatArray = np.zeros(0) if self._jump is None else self._jump.share
         self._share.setflags(write=False)
         self._columns: Any = None

@@ -21,7 +21,7 @@ from dphmm.accounting.moments import NO_MOMENTS, Prefix, prefix_of
 from dphmm.accounting.person import key_by
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Entry, PlanRecord, Request, Requests, SessionHeader, Spending
-from dphmm.accounting.transaction import BaseTransaction, Turn, checked_lease
+from dphmm.accounting.transaction import BaseTransaction, ThreadTurn, checked_lease
 from dphmm.errors import InvalidInput, LedgerBusy
 from dphmm.types import IntArray
 
@@ -121,7 +121,7 @@ class MemoryLedger:
 
     def __init__(self, spelling: str = "same") -> None:
         self.spelling, self._key_of = spelling, key_by(spelling)
-        self._turn = Turn()
+        self._turn = ThreadTurn()
         # Two readers of one session must not both make its entries.
         self._reading = threading.Lock()
         self._pid = os.getpid()

@@ -4,7 +4,7 @@ Look up, compare public parameters, check the caps: that is ``admit``. Only then
 is ``add``. That order, in one transaction that commits before anything is shown, is what leaves no double release and
 no unspent one after a crash. Nothing random is read before ``admit`` has returned; what it returned serves once.
 
-`Turn` lets one transaction at a time run within a process.
+`ThreadTurn` lets one transaction at a time run within a process.
 
 Proof: docs/proofs/ledger.md.
 """
@@ -65,7 +65,7 @@ from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput, LedgerBusy
 from dphmm.types import IntArray
 
 
-class Turn:
+class ThreadTurn:
     """A lock that other threads wait for and that its own thread may not take twice."""
 
     def __init__(self, timeout: float | None = None) -> None:

@@ -32,7 +32,7 @@ from dphmm.errors import InvalidInput
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.session.answer import answer_under
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace
 from dphmm.storage.public_tables import read_numbers
@@ -238,7 +238,7 @@ def _rows(samples: Any, name: str) -> FloatArray:
 
 
 def sample_plan(
-    plan: Plan,
+    plan: StepPlan,
     policy: PolicyGraph,
     space: StateSpace,
     *,
@@ -270,7 +270,7 @@ def sample_plan(
     return black_box(sources, plan.epsilon, names=names, alpha=alpha, draws=draws, lattice=space.frame)
 
 
-def farthest_pairs(plan: Plan, policy: PolicyGraph, most: int) -> list[tuple[int, int]]:
+def farthest_pairs(plan: StepPlan, policy: PolicyGraph, most: int) -> list[tuple[int, int]]:
     """At most ``most`` required pairs of largest norm, facet by facet."""
     norms: dict[tuple[int, int], float] = {}
     for a, b, far in reached(law_of(plan.mechanism), required_pairs(policy, plan), plan.image).farthest():

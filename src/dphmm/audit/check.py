@@ -598,7 +598,7 @@ def require_right(
         rows = read_text(_plain_rows(released, Path(folder))[0])
         if ledger is not None and model is not None:
             save_model(model, Path(folder) / "model.npz")
-            checks, public = (*checks, "ledger"), verify_release.Model(Path(folder) / "model.npz")
+            checks, public = (*checks, "ledger"), verify_release.ModelFile(Path(folder) / "model.npz")
     checker = verify_release.Checker(rows, document(statement), public, ledger=ledger, facts=known)
     checker.partial = not whole
     lines = checker.run(*checks).lines

@@ -9,7 +9,7 @@ import numpy as np
 from dphmm.audit.law import Law, Table
 from dphmm.audit.pairs import law_of
 from dphmm.markov.model import MarkovModel
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.session import ReleaseSession
 from dphmm.types import BoolArray, IntArray
 
@@ -57,17 +57,17 @@ def moved_through(model: MarkovModel, support: BoolArray, t: int, until: int) ->
     return support
 
 
-_LAWS: WeakKeyDictionary[Plan, Law | Table] = WeakKeyDictionary()
+_LAWS: WeakKeyDictionary[StepPlan, Law | Table] = WeakKeyDictionary()
 
 
-def law_of_plan(plan: Plan) -> Law | Table:
+def law_of_plan(plan: StepPlan) -> Law | Table:
     """The law of a plan, read off once."""
     if plan not in _LAWS:
         _LAWS[plan] = law_of(plan.mechanism)
     return _LAWS[plan]
 
 
-def left_possible(plan: Plan, z: IntArray) -> BoolArray:
+def left_possible(plan: StepPlan, z: IntArray) -> BoolArray:
     """The states (N,) that z may come from: all of them, but of a public constant and of a table."""
     law = law_of_plan(plan)
     if law.rank == plan.image.shape[1]:

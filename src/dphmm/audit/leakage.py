@@ -83,7 +83,7 @@ def subject_leakage(
     return documents
 
 
-class Together:
+class QueriesTogether:
     """Several queries about one step: their losses add up."""
 
     def __init__(self, plans: Sequence[Any], n: int) -> None:
@@ -191,7 +191,7 @@ class SubjectLeakage:
     def _one(self, plans: Sequence[Any]) -> Any:
         if not plans:
             return None
-        return plans[0] if len(plans) == 1 else Together(plans, self._model.n_secrets)
+        return plans[0] if len(plans) == 1 else QueriesTogether(plans, self._model.n_secrets)
 
     def _plans(self, header: SessionHeader, entries: Sequence[Entry]) -> list[tuple[int, Any]]:
         """The plans of the stored releases, made again from public data, by step."""

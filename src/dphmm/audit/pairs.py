@@ -19,12 +19,12 @@ import numpy as np
 
 from dphmm.audit.law import CONSTANT, KIND, STAIRCASE, Law, Table, exact, farthest
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.types import BoolArray, IntArray, Loss
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class PairList:
     """Pairs (a, b) (n,), all of one kind."""
 
     kind: str
@@ -46,19 +46,19 @@ class Clique:
         return len(self.members) * (len(self.members) - 1) // 2
 
 
-Pairs = Listed | Clique
+Pairs = PairList | Clique
 
 
-def required_pairs(policy: PolicyGraph, plan: Plan) -> Iterator[Pairs]:
+def required_pairs(policy: PolicyGraph, plan: StepPlan) -> Iterator[Pairs]:
     """All required pairs of one release, by kind; the same pair may be required for several reasons."""
     constraint = plan.constraint
     yield from policy_pairs(policy, constraint.support)
     for kind, pairs in (("joined", plan.joins), ("partner", plan.partners), ("earlier partner", plan.joint_edges)):
         if len(pairs):
-            yield Listed(kind, pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64))
+            yield PairList(kind, pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64))
     moved = np.flatnonzero(constraint.support & (constraint.surrogate != np.arange(len(constraint.support))))
     if len(moved):
-        yield Listed("surrogate", moved, constraint.surrogate[moved])
+        yield PairList("surrogate", moved, constraint.surrogate[moved])
 
 
 def policy_pairs(policy: PolicyGraph, support: BoolArray) -> Iterator[Pairs]:
@@ -76,7 +76,7 @@ def policy_pairs(policy: PolicyGraph, support: BoolArray) -> Iterator[Pairs]:
     else:
         a, b = policy.edges(None).T
         inside = support[a] & support[b]
-        yield Listed("policy", a[inside], b[inside])
+        yield PairList("policy", a[inside], b[inside])
 
 
 def has_edge(pairs: list[Pairs], n: int) -> BoolArray:

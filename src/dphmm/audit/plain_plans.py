@@ -21,7 +21,7 @@ from dphmm.errors import InvalidInput
 from dphmm.mechanisms import AUTO
 from dphmm.mechanisms.answer_table import AnswerTable, MadeTable
 from dphmm.sensitivity.hull import SensitivityHull, digest_of
-from dphmm.session.plan import Plan, record_of
+from dphmm.session.plan import StepPlan, record_of
 from dphmm.session.planner import Planner, inputs_of, narrowest
 from dphmm.storage.inputs import checked_input
 from dphmm.types import FloatArray, IntArray
@@ -38,7 +38,7 @@ _PARTS = ("basis", "coordinates", "normals", "offsets")
 _OFF_LATTICE = 1e-6
 
 
-def plain_plans(plans: Iterable[tuple[Plan, Planner]]) -> dict[str, Any]:
+def plain_plans(plans: Iterable[tuple[StepPlan, Planner]]) -> dict[str, Any]:
     """Plans, each with the planner that made it, as a document for JSON. Nothing in it is private.
 
     Source: docs/files.md.
@@ -96,7 +96,7 @@ def _body_digest(body: Mapping[str, Any]) -> str:
     return digest_of(np.array(body["pitch"], dtype=np.float64), **parts)
 
 
-def _plain(plan: Plan, planner: Planner) -> dict[str, Any]:
+def _plain(plan: StepPlan, planner: Planner) -> dict[str, Any]:
     shared, support, plan_set, surrogate = planner.hashed_parts(plan)
     identity = np.arange(len(surrogate))
     return {

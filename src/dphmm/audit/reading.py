@@ -30,7 +30,7 @@ from dphmm.audit.plain_plans import PlainLaw, read_plain_laws
 from dphmm.errors import InvalidInput
 from dphmm.statement.doubt import doubt
 from dphmm.statement.files import changed_words, read_statement, statement_path
-from dphmm.statement.parts import Part, Verdict
+from dphmm.statement.parts import Holds, Part
 from dphmm.statement.release import Plans, ReleaseStatement
 from dphmm.statement.sentences import noun_words
 from dphmm.states.space import StateSpace
@@ -76,7 +76,7 @@ class Reading(Part, frozen=True, kw_only=True, eq=False):
     begin: str | None
     end: str | None
     steps: tuple[int, int]
-    private: Verdict | None
+    private: Holds | None
     epsilon: str | None
     total: str | None
     over: str | None

@@ -164,10 +164,10 @@ class ReleasedFile:
                     raise InvalidInput(name, "places that are not those of z", "places as released")
 
 
-def read_text(path: Path) -> verify_release.Release:
+def read_text(path: Path) -> verify_release.ReleaseColumns:
     """The rows of a file of text as `verify_release` reads them. Raises InvalidInput for one that it cannot read."""
     try:
-        return verify_release.Release(path)
+        return verify_release.ReleaseColumns(path)
     except verify_release.Unreadable as error:
         got = str(error).partition(": got ")[2].partition("; expected")[0]
         raise InvalidInput("released", got or "rows that cannot be read", "rows as dphmm released them") from None

@@ -20,7 +20,7 @@ from dphmm.audit.history import first_support, hidden, left_possible, moved_thro
 from dphmm.audit.verify import Verdict, verify
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.policy.constraint import DeltaSet
-from dphmm.session.plan import Plan, Position, plan_states, recorded_joint_edges, spread
+from dphmm.session.plan import Position, StepPlan, plan_states, recorded_joint_edges, spread
 from dphmm.session.planner import Planner
 from dphmm.session.rounds import check_gap
 from dphmm.session.setting import Setting, Subjects
@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 class Replayed:
     """The plan of one answer, None where it was not asked, and the ``spread`` of the belief before it."""
 
-    plan: Plan | None
+    plan: StepPlan | None
     spread: float
 
 
@@ -82,7 +82,7 @@ class Replay:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
     #: Each plan that was verified, with the planner that made it again.
-    plans_made: dict[str, tuple[Plan, Planner]] = field(default_factory=dict)
+    plans_made: dict[str, tuple[StepPlan, Planner]] = field(default_factory=dict)
     #: Partners, states and choices of plans, as the ledger has them.
     _recorded: dict[str, Any] = field(default_factory=dict)
     #: What only a ledger could decide.
@@ -131,7 +131,7 @@ class Replay:
             support = self._moved(setting, support, answer.t, answer.t + 1)
         return replayed
 
-    def plans(self, user: str, history: Sequence[Answer], origin: str = "") -> list[Plan] | None:
+    def plans(self, user: str, history: Sequence[Answer], origin: str = "") -> list[StepPlan] | None:
         """The plans of `follow` alone: plans that depend on no answer need no belief."""
         setting = self.subjects.of(user)
         if not setting.has_public_plans or self.ledger is not None or self.subjects.chosen:
@@ -150,7 +150,7 @@ class Replay:
             plans.append(plan)
         return plans
 
-    def plan_of(self, user: str, answer: Answer, origin: str = "") -> Plan | None:
+    def plan_of(self, user: str, answer: Answer, origin: str = "") -> StepPlan | None:
         """The plan of one answer where none hangs on an answer before it: made again and verified; None as `follow`."""
         setting = self.subjects.of(user)
         support = self._moved(setting, first_support(setting.model, setting.options.start), 1, answer.t)
@@ -177,7 +177,7 @@ class Replay:
         moved: BoolArray,
         answer: Answer,
         step: _AuditedStep,
-    ) -> Plan | None:
+    ) -> StepPlan | None:
         """The plan of an answer, verified on the support (N,) that was ``moved`` by sets; None, with a finding.
 
         ``position`` is None where plans are on the support.
@@ -235,7 +235,7 @@ class Replay:
         mass = math.fsum(p[plan_set])
         return bool(mass >= 1 - constraint.delta - _MASS) and abs(int(delta_set.sum()) - int(plan_set.sum())) <= 1
 
-    def _verify(self, plan: Plan, planner: Planner, support: BoolArray) -> None:
+    def _verify(self, plan: StepPlan, planner: Planner, support: BoolArray) -> None:
         self.met.add(plan.hash)
         if plan.hash not in self.verdicts and len(self.verdicts) < self.most:
             self.plans_made[plan.hash] = plan, planner

@@ -33,14 +33,14 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Subjects:
+class RowSubjects:
     """The subject of each row: ``number`` (n,) from 0 in order of first appearance, and the ``count`` of subjects."""
 
     number: IntArray
     count: int
 
     @classmethod
-    def of(cls, subjects: ArrayLike | None, n: int) -> Subjects:
+    def of(cls, subjects: ArrayLike | None, n: int) -> RowSubjects:
         """Rows by label; without labels every row is a subject of its own. Raises InvalidInput for other lengths."""
         if n == 0:
             raise InvalidInput("truth", "no rows", "at least one")

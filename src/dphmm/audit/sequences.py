@@ -23,7 +23,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import ReleaseChoices
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, Exact, IntArray, Loss
@@ -103,7 +103,7 @@ def sequence_loss(
     return SequenceVerdict(charged, worst, sum((plan.promised for plan in plans), Fraction(0)), first, second)
 
 
-def losses(plan: Plan) -> list[list[Loss]]:
+def losses(plan: StepPlan) -> list[list[Loss]]:
     """The loss between every two states (N, N) in one release; infinite where they share no answer."""
     law, n = law_of(plan.mechanism), len(plan.image)
     known: dict[tuple[int, ...], Loss] = {}
@@ -118,7 +118,7 @@ def losses(plan: Plan) -> list[list[Loss]]:
     return [[loss(a, b) for b in range(n)] for a in range(n)]
 
 
-def _plans(setting: Setting, steps: int) -> tuple[list[Plan], list[BoolArray]]:
+def _plans(setting: Setting, steps: int) -> tuple[list[StepPlan], list[BoolArray]]:
     model = setting.model
     support = first_support(model, setting.options.start)
     plans, supports = [], []

@@ -28,7 +28,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import ReleaseChoices
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
@@ -42,7 +42,7 @@ _LIKELIHOODS = 4
 
 
 def verify(
-    session_or_plan: ReleaseSession | Plan,
+    session_or_plan: ReleaseSession | StepPlan,
     policy: PolicyGraph | None = None,
     space: StateSpace | None = None,
     *,
@@ -65,7 +65,7 @@ def verify(
         setting = session.setting
         return _Audit(session.plan, setting.policy, setting.space, possible, setting.options.epsilon).verdict()
     plan = session_or_plan
-    if not isinstance(plan, Plan):
+    if not isinstance(plan, StepPlan):
         raise InvalidInput("session_or_plan", type(plan).__name__, "a ReleaseSession or one of its plans")
     if policy is None or space is None:
         raise InvalidInput("policy, space", "None", "what the plan was made for: a plan does not carry it")
@@ -74,7 +74,7 @@ def verify(
 
 @dataclass(frozen=True)
 class _Audit:
-    plan: Plan
+    plan: StepPlan
     policy: PolicyGraph
     space: StateSpace
     support: BoolArray | None
@@ -406,7 +406,7 @@ def verify_steps(
     epsilon: Exact,
     steps: int = 1,
     **choices: Unpack[ReleaseChoices],
-) -> list[tuple[int, Plan, Verdict]]:
+) -> list[tuple[int, StepPlan, Verdict]]:
     """Verify the distinct plans of the first steps: (the first step of each, the plan, its verdict).
 
     With a δ-set the plans after step 1 depend on the answers: only the first is there.

@@ -315,7 +315,7 @@ def in_json(name: str, text: str) -> Any:
     return float(text) if _NUMBERS.fullmatch(name) else int(text)
 
 
-class Release:
+class ReleaseColumns:
     """The rows of a released file, in its order, by column: ``cells`` are texts, "" where a cell is empty."""
 
     def __init__(self, path: Path) -> None:
@@ -781,7 +781,7 @@ _HEADER = re.compile(r"\{'descr': '([^']{1,20})', 'fortran_order': (True|False),
 _TYPES = {"<f8": "d", "<i8": "q", "<i4": "i", "<i2": "h", "|u1": "B", "|b1": "?", "<u8": "Q", "|i1": "b"}
 
 
-class Model:
+class ModelFile:
     """A model file: the chain and the states, read as a ZIP file of arrays."""
 
     def __init__(self, path: Path) -> None:
@@ -1047,7 +1047,7 @@ def policy_digest(kind: str, parameters: dict[str, Any] | None) -> str:
     return hashlib.sha256(json.dumps({**stated, "kind": kind}, sort_keys=True).encode()).hexdigest()
 
 
-class Policy:
+class PolicyFile:
     """A policy file: the pairs of states that must not be told apart."""
 
     def __init__(self, path: Path) -> None:
@@ -1065,11 +1065,11 @@ class Policy:
         """Raises Unknown for kinds whose hash is of a longer list."""
         return policy_digest(self.kind, self.parameters)
 
-    def edges(self, model: Model) -> Iterator[tuple[int, int]]:
+    def edges(self, model: ModelFile) -> Iterator[tuple[int, int]]:
         """All edges. Raises Unknown for kinds that this program does not know, and for too many pairs."""
         return self._edges(self.kind, self.parameters, model)
 
-    def _edges(self, kind: str, stated: dict[str, Any], model: Model) -> Iterator[tuple[int, int]]:
+    def _edges(self, kind: str, stated: dict[str, Any], model: ModelFile) -> Iterator[tuple[int, int]]:
         n = model.n
         if kind == "complete":
             self._few(n * (n - 1) // 2)
@@ -1101,7 +1101,7 @@ class Policy:
         for group in listed:
             yield from ((a, b) for i, a in enumerate(group) for b in group[:i])
 
-    def _near(self, stated: dict[str, Any], model: Model) -> Iterator[tuple[int, int]]:
+    def _near(self, stated: dict[str, Any], model: ModelFile) -> Iterator[tuple[int, int]]:
         points, offsets = self._offsets(stated, model)
         at: dict[Point, list[int]] = defaultdict(list)
         for s, point in enumerate(points):
@@ -1113,14 +1113,14 @@ class Policy:
                     if b < a:
                         yield a, b
 
-    def offsets(self, model: Model) -> list[Point]:
+    def offsets(self, model: ModelFile) -> list[Point]:
         """The differences of answers within the radius, of a policy whose answers are those of the lattice."""
         points, offsets = self._offsets(self.parameters, model)
         if points != model.lattice:
             raise Unknown("a radius between the states as they were before they were merged", "losses")
         return [v for v in offsets if any(v)]
 
-    def _offsets(self, stated: dict[str, Any], model: Model) -> tuple[list[Point], list[Point]]:
+    def _offsets(self, stated: dict[str, Any], model: ModelFile) -> tuple[list[Point], list[Point]]:
         """The places that a radius is between, and the differences within it."""
         pitch = [Fraction(repr(float(p))) for p in model.space["pitch"]]
         points = next((p for p in (model.own, model.lattice) if self._same(p, pitch, stated["answers"])), None)
@@ -1215,7 +1215,7 @@ def exponential(epsilon: Fraction) -> Fraction:
     return Fraction(digits.exp(digits.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))))
 
 
-class Plan:
+class PlainPlan:
     """One plan in plain form: the law of the answers, and for which states it was made."""
 
     def __init__(self, stated: dict[str, Any]) -> None:
@@ -1354,7 +1354,7 @@ class PairChecks:
     not looked at.
     """
 
-    def __init__(self, model: Model, policy: Policy, plans: int) -> None:
+    def __init__(self, model: ModelFile, policy: PolicyFile, plans: int) -> None:
         self.model, self.policy, self.lattice = model, policy, model.lattice
         self.odd, self.cheap, self.dearest = list[str](), list[str](), Fraction(0)
         self.worst: Fraction | float = Fraction(0)
@@ -1377,7 +1377,7 @@ class PairChecks:
         alone = f"; {self.alone:,} states without such a pair have a partner" if self.alone else ""
         return f"{stated} lose at most {in_text(self.worst)}, {of}{alone}"
 
-    def add(self, plan: Plan) -> None:
+    def add(self, plan: PlainPlan) -> None:
         """Look at one plan."""
         name, planned = plan.hash[:12], sorted(plan.plan_set - set(plan.merged))
         if any(plan.answered_as[s] not in plan.plan_set for s in plan.support):
@@ -1412,7 +1412,7 @@ class PairChecks:
                 self.odd.append(f"state {s} hides behind nobody under {name}")
         self._price(plan, [image[s] for s in planned])
 
-    def _each(self, plan: Plan, edges: Sequence[tuple[int, int]], loss: Any) -> set[int]:
+    def _each(self, plan: PlainPlan, edges: Sequence[tuple[int, int]], loss: Any) -> set[int]:
         """Look at pairs one by one; the states that one of them hides."""
         joined, support, answered_as = set[int](), plan.support, plan.answered_as
         for a, b in edges:
@@ -1428,7 +1428,7 @@ class PairChecks:
                 self.odd.append(f"states {a} and {b} lose {in_text(lost)} under {plan.hash[:12]}")
         return joined
 
-    def _by_body(self, plan: Plan, image: list[Point]) -> set[int] | None:
+    def _by_body(self, plan: PlainPlan, image: list[Point]) -> set[int] | None:
         """Look at the differences of answers that pairs can have; None where states are answered as others."""
         plain = all(plan.answered_as[s] == s for s in plan.support) and len(set(image)) == len(image)
         if not plain or plan.table is not None or plan.constant:
@@ -1446,7 +1446,7 @@ class PairChecks:
                 self.odd += [f"states {v} apart lose {in_text(lost)} under {plan.hash[:12]}"] * (lost > plan.epsilon)
         return {s for point, s in at.items() if any(_moved(point, v) in at for v in self._offsets)}
 
-    def _price(self, plan: Plan, answers: Sequence[Point]) -> None:
+    def _price(self, plan: PlainPlan, answers: Sequence[Point]) -> None:
         """The cost is what the two planned states that are furthest apart lose."""
         if plan.table is not None:
             # A cost is a whole number of 2**-40 above what is lost, by two of them at most.
@@ -1489,11 +1489,11 @@ class Checker:
 
     def __init__(
         self,
-        file: Release,
+        file: ReleaseColumns,
         statement: Any = None,
-        model: Model | None = None,
-        policy: Policy | None = None,
-        plans: dict[str, Plan] | None = None,
+        model: ModelFile | None = None,
+        policy: PolicyFile | None = None,
+        plans: dict[str, PlainPlan] | None = None,
         ledger: Path | dict[str, Any] | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
@@ -1515,7 +1515,7 @@ class Checker:
     @classmethod
     def of(cls, given: argparse.Namespace) -> Checker:
         """The files of a command line. Raises Unreadable."""
-        file, path = Release(Path(given.released)), Path(given.statement or f"{given.released}.privacy.json")
+        file, path = ReleaseColumns(Path(given.released)), Path(given.statement or f"{given.released}.privacy.json")
         text = read_bytes(path) if given.statement or path.exists() else None
         statement = None if text is None else read_json(path)
         if text is not None and not isinstance(statement, dict):
@@ -1530,8 +1530,8 @@ class Checker:
             checker = cls(
                 file,
                 statement,
-                None if given.model is None else Model(Path(given.model)),
-                None if given.policy is None else Policy(Path(given.policy)),
+                None if given.model is None else ModelFile(Path(given.model)),
+                None if given.policy is None else PolicyFile(Path(given.policy)),
                 None if given.plans is None else plans_of(Path(given.plans)),
                 ledger,
                 facts,
@@ -2464,7 +2464,7 @@ class Checker:
             "start": self.stated("mechanism.start"),
         }
 
-    def _inputs(self, held: list[Plan]) -> None:
+    def _inputs(self, held: list[PlainPlan]) -> None:
         """Check the inputs that the plans record against the statement."""
         due = {"version": self.stated("algorithm_version"), **self._options}
         varied = self._varies
@@ -2484,7 +2484,7 @@ class Checker:
         figure = "states, policy, epsilon and options are those of the statement"
         self.report.require_none(odd, "plans", figure, "not those of the statement")
 
-    def _mechanisms(self, plans: dict[str, Plan]) -> None:
+    def _mechanisms(self, plans: dict[str, PlainPlan]) -> None:
         """Check the number of rows that each mechanism answered."""
         asked = Counter(plan for plan in self.file.plan if plan)
         if all(plan in plans for plan in asked):
@@ -2493,7 +2493,7 @@ class Checker:
                 counts[plans[plan].name] += count
             self.same("answers", "mechanism.chosen", dict(sorted(counts.items())))
 
-    def _of_rows(self, plans: dict[str, Plan]) -> None:
+    def _of_rows(self, plans: dict[str, PlainPlan]) -> None:
         """Epsilon and cost of each row, and exact sums of costs, by its plan."""
         file, due, nanos = self.file, dict[str, tuple[float, float]](), {"": 0}
         for plan in plans.values():
@@ -2509,7 +2509,7 @@ class Checker:
             most = Fraction(max(sum(nanos[file.plan[row]] for row in rows) for rows in file.users.values()), NANO)
             self.same("sum of costs", "totals.cost_sum", shown(most))
 
-    def _possible(self, plans: dict[str, Plan]) -> None:
+    def _possible(self, plans: dict[str, PlainPlan]) -> None:
         """Answers of a public constant are that answer, those of a table are among its own: noise goes everywhere."""
         assert self.model is not None
         lattice, points = self.model.lattice, dict[str, set[Point]]()
@@ -2525,7 +2525,7 @@ class Checker:
             ]
             self.report.require_none(odd, "answers", "possible ones of their plans", "impossible ones")
 
-    def _support(self, plans: dict[str, Plan]) -> None:
+    def _support(self, plans: dict[str, PlainPlan]) -> None:
         """The states that a plan says are possible are those that the model leaves possible."""
         assert self.model is not None
         if self.stated("beginnings") is not None:
@@ -2545,7 +2545,7 @@ class Checker:
         else:
             self.report.leave("planned states", "which states a delta-set holds follows from beliefs", "planned states")
 
-    def _losses(self, plans: list[Plan]) -> None:
+    def _losses(self, plans: list[PlainPlan]) -> None:
         """Every pair that must be hidden loses at most epsilon; no two planned states lose more than the cost."""
         assert self.model is not None and self.policy is not None
         pairs = PairChecks(self.model, self.policy, len(plans))
@@ -2755,14 +2755,14 @@ class Checker:
         self.report.require_none(over, "account", "none is above its caps", "above its caps")
 
 
-def plans_of(path: Path) -> dict[str, Plan]:
+def plans_of(path: Path) -> dict[str, PlainPlan]:
     """The plans of a file of them, by hash."""
     stated = read_json(path)
     if not isinstance(stated, dict) or stated.get("kind") != "plans of a dphmm release" or stated.get("format") != 1:
         raise Unreadable(f"{path}: got another document; expected the plans that dphmm check-release writes")
     if not isinstance(stated.get("plans"), list):
         raise Unreadable(f"{path}: got no plans; expected those that dphmm check-release writes")
-    return {plan.hash: plan for plan in map(Plan, stated["plans"])}
+    return {plan.hash: plan for plan in map(PlainPlan, stated["plans"])}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -37,7 +37,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity import exposed_states, sensitivity_hull
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.options import Options, ReleaseChoices
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.setting import Setting
 from dphmm.statement.advice import not_advised
 from dphmm.statement.learning import learning_of
@@ -83,7 +83,7 @@ def protection_facts(
     first = document["first_step"]
     rank, dimension = first.get("hull_rank", 0), first.get("dimension", 0)
     warnings = [f"flat: the hull has rank {rank} of {dimension}"] if 0 < rank < dimension else []
-    plan: Plan | None = None
+    plan: StepPlan | None = None
     try:
         plan = setting.plan(position)
     except Refused as refusal:
@@ -154,7 +154,7 @@ def _step(policy: PolicyGraph, space: StateSpace, within: Constraint) -> dict[st
     }
 
 
-def _release(plan: Plan, space: StateSpace, options: Options, model: MarkovModel) -> dict[str, Any]:
+def _release(plan: StepPlan, space: StateSpace, options: Options, model: MarkovModel) -> dict[str, Any]:
 
     degrees = plan.degrees()[plan.constraint.support]
     facts: dict[str, Any] = {
@@ -208,7 +208,7 @@ def _errors(hull: SensitivityHull, options: Options, bias: float) -> dict[str, A
     return errors
 
 
-def _promise(plan: Plan, options: Options, covered: CoveredDistance | None) -> dict[str, Any]:
+def _promise(plan: StepPlan, options: Options, covered: CoveredDistance | None) -> dict[str, Any]:
     cost, says = theorem_6_3([plan.cost]), ReleaseStatement.says
     facts = {"epsilon": in_short(options.epsilon), "constraint": str(options.constraint), "whole": {"varies": []}}
     words = {name: " ".join(rendered(says[name], facts)) for name in ("edges", "lonely", "constraint")}
@@ -227,7 +227,7 @@ def facts_of(part: Part | None) -> dict[str, Any] | None:
 
 
 def lonely_sections(
-    model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options, plan: Plan | None
+    model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options, plan: StepPlan | None
 ) -> tuple[dict[str, Any], list[str]]:
     """The sections "merged_states" and "lonely_states", each where there are any, and warnings."""
     assert model.space is not None
@@ -399,10 +399,10 @@ def release_preview(batch: Batch, rows: Trajectories | VisitTable) -> dict[str, 
     }
 
 
-def first_plans(setting: Setting) -> list[Plan]:
+def first_plans(setting: Setting) -> list[StepPlan]:
     """The plans of the first steps, as far as they do not depend on what is released."""
     position = setting.first(setting.model.example_origin)
-    plans: list[Plan] = []
+    plans: list[StepPlan] = []
     for _ in range(_STEPS):
         plan = setting.plan(position)
         plans.append(plan)
@@ -412,7 +412,7 @@ def first_plans(setting: Setting) -> list[Plan]:
     return plans
 
 
-def _plan_document(step: int, plan: Plan, setting: Setting) -> dict[str, Any]:
+def _plan_document(step: int, plan: StepPlan, setting: Setting) -> dict[str, Any]:
     return {
         "step": step,
         "hash": plan.hash,

@@ -16,7 +16,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.protection import Merged, merge_lonely
 from dphmm.session.options import Options
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.setting import Setting
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace
@@ -70,7 +70,7 @@ def off_within(space: StateSpace) -> float:
     return math.sqrt(float(np.square(away).sum(axis=1).mean()))
 
 
-def expected_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
+def expected_error(plan: StepPlan, space: StateSpace, model: MarkovModel) -> float:
     """Root mean square distance of a release from the state itself, answer units; of labels the share that is wrong.
 
     Noise, and the distance to what a state is answered as; over the possible states, weighted by the model's occupancy
@@ -85,13 +85,13 @@ def expected_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
     return math.sqrt(float(weights @ (plan.expected_error + np.square(shift).sum(axis=1)) / weights.sum()))
 
 
-def shown_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
+def shown_error(plan: StepPlan, space: StateSpace, model: MarkovModel) -> float:
     """The error that commands print: of the noise alone where no state is merged, else `expected_error`."""
     whole = len(space.merges) or space.has_labels or len(plan.merged)
     return expected_error(plan, space, model) if whole else math.sqrt(plan.expected_error)
 
 
-def wrong_labels(plan: Plan) -> FloatArray:
+def wrong_labels(plan: StepPlan) -> FloatArray:
     """The probability that a release names another label than each state's own (N,)."""
     numbers = np.arange(len(plan.image), dtype=np.int64)
     logs = np.array([plan.log_likelihood(np.array([number]))[number] for number in numbers])
@@ -122,7 +122,7 @@ def lonely_cost(model: MarkovModel, policy: PolicyGraph, space: StateSpace, opti
     )
 
 
-def only_merged(plan: Plan, space: StateSpace) -> int:
+def only_merged(plan: StepPlan, space: StateSpace) -> int:
     """The number of possible states of a plan that hide only among states of their own merged answer."""
 
     support = plan.constraint.support

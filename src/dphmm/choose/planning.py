@@ -36,9 +36,9 @@ from dphmm.choose.schedule_plan import (
     CALLED,
     CHANCE,
     SETTLED,
-    Candidate,
     SchedulePlan,
     Stays,
+    TriedSchedule,
     found_of,
     simulated_blocks,
 )
@@ -64,13 +64,13 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.answer import answer_under
 from dphmm.session.options import PlanChoices, check_begins
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import likelihood_rows
 from dphmm.statement.advice import MOST_EPSILON, not_advised
 from dphmm.statement.sentences import CHANCE_TOLD
-from dphmm.statement.verdict import Found, Stay
+from dphmm.statement.verdict import ReaderFindings, Stay
 from dphmm.states.space import StateSpace
 from dphmm.states.zones import Zones
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
@@ -176,7 +176,7 @@ def plan(
     return planned
 
 
-def without_limit(setting: Setting, seed: int = 1) -> Found | str:
+def without_limit(setting: Setting, seed: int = 1) -> ReaderFindings | str:
     """The findings of a reader if every step has an answer and no limit ends it; else the reason, in words.
 
     It is simulated from the setting alone, which is public: people who move as its model says are asked at each of 192
@@ -220,7 +220,7 @@ def work_of(model: MarkovModel, steps: int) -> int:
     return steps * max(int(model.matrix_at(1).nnz), 16 * model.n_states)
 
 
-def _add_answers(logs: FloatArray, plan: Plan, states: IntArray, count: int, bits: Bits) -> None:
+def _add_answers(logs: FloatArray, plan: StepPlan, states: IntArray, count: int, bits: Bits) -> None:
     """Add to beliefs in logs (N, n) what so many answers of each of some states (n,) under one plan say."""
     while count:
         # The likelihoods of many answers are computed in one call.
@@ -272,7 +272,7 @@ class Expected(NamedTuple):
     answers.
     """
 
-    found: Found
+    found: ReaderFindings
     steps: int
     possible: BoolArray
     answers: int = 0
@@ -437,7 +437,7 @@ class World:
             step=setting.model.step,
         )
 
-    def choose(self, total: Exact, progress: Progress | None = None) -> tuple[Schedule, tuple[Candidate, ...]]:
+    def choose(self, total: Exact, progress: Progress | None = None) -> tuple[Schedule, tuple[TriedSchedule, ...]]:
         """The schedule of one total, and all that were tried. Raises as `plan`."""
         promise = replace(self.promise, total=exact_epsilon(total, "total"))
         if self.epsilon is not None and self.epsilon > promise.exact * self._spends:
@@ -470,10 +470,12 @@ class World:
         for number, ((releases, epsilon), schedule) in enumerate(zip(counts, tried, strict=False)):
             errors, people = self._per_length(self._known_errors(schedule)), len(self._followed_so_far[schedule])
             figures = (errors.asked, errors.online, errors.smoothed, errors.deviation)
-            ladder.append(Candidate(epsilon, releases, *figures, number == best, people))
+            ladder.append(TriedSchedule(epsilon, releases, *figures, number == best, people))
         return tried[best], tuple(ladder)
 
-    def _by_position(self, schedule: Schedule, ladder: tuple[Candidate, ...]) -> tuple[Schedule, tuple[Candidate, ...]]:
+    def _by_position(
+        self, schedule: Schedule, ladder: tuple[TriedSchedule, ...]
+    ) -> tuple[Schedule, tuple[TriedSchedule, ...]]:
         """The planned schedule of a short sequence with each answer where it helps most, and the ladder with it.
 
         One answer at a time is moved to the step with the least error, in as many rounds as there are answers, if it

@@ -21,7 +21,7 @@ from dphmm.policy import radius
 from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.setting import Setting
 from dphmm.statement.advice import not_advised
 from dphmm.states.grid import Grid
@@ -64,7 +64,7 @@ class Remedy:
 
 
 def remedies(
-    model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options, plan: Plan | None
+    model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options, plan: StepPlan | None
 ) -> list[Remedy]:
     """The causes that hold at the first step, each with what was tried; advice first, the most helpful first.
 

@@ -24,7 +24,7 @@ from dphmm.session.options import Options
 from dphmm.session.setting import check_same_states
 from dphmm.statement.sentences import epsilon_words, off
 from dphmm.statement.story import after_words
-from dphmm.statement.verdict import OF_A_CLOCK, SIMULATED, Found, Stay
+from dphmm.statement.verdict import OF_A_CLOCK, SIMULATED, ReaderFindings, Stay
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import replacing
 
@@ -46,7 +46,7 @@ _MEMBERS = {
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TriedSchedule:
     """A schedule that was tried: its mean errors, in metres on maps and in answer units elsewhere.
 
     ``releases`` of ``epsilon`` in each sequence, block or window (at most, if paced); ``asked``: their number
@@ -123,7 +123,7 @@ class SchedulePlan:
     """
 
     schedule: Schedule
-    ladder: tuple[Candidate, ...]
+    ladder: tuple[TriedSchedule, ...]
     without: float
     stays: Stays
     options: Mapping[str, str]
@@ -141,7 +141,7 @@ class SchedulePlan:
         return sorted((self, *self.others), key=lambda plan: plan.schedule.promise.exact)
 
     @property
-    def chosen(self) -> Candidate:
+    def chosen(self) -> TriedSchedule:
         """The row of the ladder that was taken."""
         return next(row for row in self.ladder if row.chosen)
 
@@ -178,7 +178,7 @@ class SchedulePlan:
         return tuple((step - 1) * self.step for step in self.schedule.at)
 
     @property
-    def found(self) -> Found:
+    def found(self) -> ReaderFindings:
         """The findings of a reader of a file released by this plan, if people move as the model says."""
         return found_of(self.stays, self.expected_error, self.chosen.deviation, self.without, self.unit, self.seconds)
 
@@ -270,10 +270,12 @@ class WorthTable:
         return cls([after_words(stays.what, time) for time in times], rows, without)
 
 
-def found_of(stays: Stays, error: float, deviation: float, without: float, unit: str, seconds: int | None) -> Found:
+def found_of(
+    stays: Stays, error: float, deviation: float, without: float, unit: str, seconds: int | None
+) -> ReaderFindings:
     """The findings of a reader about simulated people, whose mean error has a standard ``deviation``."""
     ends = (error - CHANCE * deviation, error + CHANCE * deviation)
-    return Found(
+    return ReaderFindings(
         error,
         without,
         unit,
@@ -349,7 +351,7 @@ def _digest(told: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _possible(without: float, stays: Stays, rows: tuple[Candidate, ...]) -> bool:
+def _possible(without: float, stays: Stays, rows: tuple[TriedSchedule, ...]) -> bool:
     """True if a plan can have these figures: finite, none above that without the file, longer stays in order."""
     errors = [(number, without) for row in rows for number in (row.online, row.smoothed)]
     errors += [(error, stays.without) for stay in stays.found for error in (stay.error, stay.tenth)]
@@ -368,7 +370,7 @@ def _called(promise: SequencePromise, step: int | None) -> str:
 
 
 def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateSpace, step: int | None) -> SchedulePlan:
-    rows = tuple(Candidate(**{**row, "epsilon": written_fraction(row["epsilon"])}) for row in told["ladder"])
+    rows = tuple(TriedSchedule(**{**row, "epsilon": written_fraction(row["epsilon"])}) for row in told["ladder"])
     staying = tuple(Stay(**stay) for stay in told["stays"]["found"])
     stays = Stays(**{**told["stays"], "found": staying})
     numbers = [told["without"], stays.without, stays.known, *(number for stay in staying for number in stay[1:])]

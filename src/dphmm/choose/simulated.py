@@ -24,7 +24,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, delta_states
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.answer import answer_under
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import likelihood_rows
@@ -156,7 +156,7 @@ def _moved_by(matrix: Any, full: FloatArray | None, stays: float, gains: FloatAr
     if full is not None:
         return np.asarray(full @ rows + gains if len(gains) else full @ rows)
     out, weights = np.empty(rows.shape), np.full(rows.shape[1], stays)
-    chain = _kernels.smoothing.Chain(matrix.indptr, matrix.indices, matrix.data, weights, gains, -1.0)
+    chain = _kernels.smoothing.JumpChain(matrix.indptr, matrix.indices, matrix.data, weights, gains, -1.0)
     _kernels.smoothing.move(chain, gains, np.ascontiguousarray(rows), out)
     return out
 
@@ -710,7 +710,7 @@ def _deviation(values: FloatArray, weights: FloatArray) -> float:
     return math.sqrt(n / (2 * max(1, n - 1))) * float(np.linalg.norm(np.diff(parts)))
 
 
-def likelihood_columns(plan: Plan, z: IntArray) -> FloatArray:
+def likelihood_columns(plan: StepPlan, z: IntArray) -> FloatArray:
     """The likelihoods of answers (k, d) for each state, in columns (N, k), relative to the likeliest state's."""
     # Many people get the same answers.
     rows = likelihood_rows(plan, z)

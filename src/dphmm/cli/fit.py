@@ -74,7 +74,7 @@ from dphmm.storage.trajectories import by_reason, load_trajectories
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
     from dphmm.markov.slots import Slots
-    from dphmm.markov.trajectories import FitSummary, Records
+    from dphmm.markov.trajectories import FitSummary, OwnedSequences
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.publications import AdmitFit
@@ -233,7 +233,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
 
 def _learned(
-    records: Records,
+    records: OwnedSequences,
     space: StateSpace,
     step: int | None,
     noise: Mapping[str, Any],
@@ -279,7 +279,7 @@ def _noise_words(
     from dphmm.markov.private.chain import end_of
 
     end = end_of(space, noise["initial"], step) is not None
-    caps = sensitivity.Caps(noise["max_length"], noise["max_sequences"], noise["neighbours"])
+    caps = sensitivity.RecordBounds(noise["max_length"], noise["max_sequences"], noise["neighbours"])
     with fields_named(FIELDS):
         size = sensitivity.l1(sensitivity.transitions(caps, first=noise["initial"] == "first", end=end), caps)
     scale = float(size / noise["epsilon"])

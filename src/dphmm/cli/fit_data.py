@@ -38,7 +38,7 @@ from dphmm.storage.trajectories import load_trajectories
 if TYPE_CHECKING:
     from dphmm.cli.options import Box
     from dphmm.markov.model import MarkovModel
-    from dphmm.markov.trajectories import Records
+    from dphmm.markov.trajectories import OwnedSequences
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.inputs import PathLike
@@ -285,7 +285,7 @@ def records_of(
     column: str | None,
     shortest: int,
     read: Callable[[Any], Any] = lambda source: source,
-) -> tuple[Records, Any]:
+) -> tuple[OwnedSequences, Any]:
     """The sequences of a table in the states of a public space, without those that are shorter.
 
     With them the rows, by number and reason, that could not be read: for the data owner alone.
@@ -316,12 +316,12 @@ def records_of(
 
 def caps_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """The budget and the public bounds of a record, checked before the data are read."""
-    from dphmm.markov.private.sensitivity import Caps
+    from dphmm.markov.private.sensitivity import RecordBounds
 
     most = 1 if given["max_sequences"] is None else given["max_sequences"]
     neighbours = given["neighbours"] or "add-remove"
     with fields_named(FIELDS):
-        Caps(given["max_length"], most, neighbours)
+        RecordBounds(given["max_length"], most, neighbours)
     return {
         "epsilon": exact_epsilon(given["epsilon"], "--epsilon"),
         "max_length": given["max_length"],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
     from dphmm.markov.hidden.hmm import CategoricalHMM
     from dphmm.markov.model import MarkovModel
-    from dphmm.storage.publications import AdmitFit, Kept
+    from dphmm.storage.publications import AdmitFit, StoredPublication
 
     Model = TypeVar("Model", MarkovModel, CategoricalHMM)
 
@@ -160,7 +160,7 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def learned_once(
     given: Mapping[str, Any], data: Path, learn: Callable[[AdmitFit | None], Model], save: Callable[[Model, Path], None]
-) -> tuple[Model, Kept | None]:
+) -> tuple[Model, StoredPublication | None]:
     """The model that ``learn`` learns from the file ``data``, or that the ledger has, stored as ``save`` writes it."""
     from dphmm.storage.publications import admitting, digest_of_settings, file_of, model_of, note_data, publish
 
@@ -179,7 +179,7 @@ def learned_once(
         return (made[0] if stored.fresh else model_of(stored.published.result)), stored
 
 
-def stored_fit(given: Mapping[str, Any], save: Callable[[Path], None], reason: str) -> Kept | None:
+def stored_fit(given: Mapping[str, Any], save: Callable[[Path], None], reason: str) -> StoredPublication | None:
     """Store a model without privacy, which is the same every time. InvalidInput where its id has another one."""
     from dphmm.storage.publications import admitting, digest_of_settings, file_of, publish
 
@@ -200,12 +200,12 @@ def stored_fit(given: Mapping[str, Any], save: Callable[[Path], None], reason: s
     return stored
 
 
-def kept_rows(kept: Kept | None, ledger: str | None) -> list[Row]:
+def kept_rows(kept: StoredPublication | None, ledger: str | None) -> list[Row]:
     """The row about a stored publication, for people: the same words whatever the data are."""
     return [] if kept is None else [("ledger", f"{Path(str(ledger)).name}: {kept.sentence}")]
 
 
-def owner_rows(kept: Kept | None, ledger: str | None) -> list[Row]:
+def owner_rows(kept: StoredPublication | None, ledger: str | None) -> list[Row]:
     """The row about the file that tells the owner if the private data are those of a stored result."""
     from dphmm.storage.publications import DATA
 
@@ -215,6 +215,6 @@ def owner_rows(kept: Kept | None, ledger: str | None) -> list[Row]:
     return [("for the owner", f"{path} says whether the data are those of the stored result; not to be shared")]
 
 
-def kept_document(kept: Kept | None) -> dict[str, Any]:
+def kept_document(kept: StoredPublication | None) -> dict[str, Any]:
     """The same for --json, where there is a ledger."""
     return {} if kept is None else {"publication": kept.document()}

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from dphmm.statement.release import ReleaseStatement
     from dphmm.states.visit_table import VisitTable
     from dphmm.storage.ledger import SqliteLedger
-    from dphmm.storage.released import Published
+    from dphmm.storage.released import FileSums
     from dphmm.storage.trajectories import LoadedVisits, Watch
 
 
@@ -178,7 +178,7 @@ def work_ahead(rows: VisitTable) -> list[Row]:
     return [("", f"ahead: {releases:,} rows of {len(rows):,} subjects{skipped}; this can take minutes")]
 
 
-def _document(batch: Batch, published: Published, statement: ReleaseStatement, loaded: LoadedVisits) -> dict[str, Any]:
+def _document(batch: Batch, published: FileSums, statement: ReleaseStatement, loaded: LoadedVisits) -> dict[str, Any]:
     report, totals, facts = batch.report, statement.totals, document(statement)
     return {
         "rows": report.rows + len(loaded.rejected) + loaded.without_place,

@@ -48,7 +48,7 @@ from dphmm.storage.tables import SUFFIXES
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
-    from dphmm.batch import Batch, Released
+    from dphmm.batch import Batch, ReleasedRow
     from dphmm.choose.schedule_plan import SchedulePlan
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
@@ -493,7 +493,7 @@ class Names:
 
 
 @contextmanager
-def stated(batch: Batch, options: ReleaseOptions, names: Names) -> Iterator[Callable[[Released, str], None]]:
+def stated(batch: Batch, options: ReleaseOptions, names: Names) -> Iterator[Callable[[ReleasedRow, str], None]]:
     """A function to call with every release and the line it was answered by; writes the statement at the end.
 
     The end may be an interrupt or an error: earlier answers were published.
@@ -507,7 +507,7 @@ def stated(batch: Batch, options: ReleaseOptions, names: Names) -> Iterator[Call
     statement, place, table = StreamStatement(batch), options.place, options.table
     with table.open("x", encoding="utf-8") as lines:
 
-        def keep(released: Released, line: str) -> None:
+        def keep(released: ReleasedRow, line: str) -> None:
             statement.add(released, line)
             lines.write(line + "\n")
             lines.flush()
@@ -621,7 +621,7 @@ def release_stream(job: Job, options: ReleaseOptions, console: Console) -> int:
     return REJECTED if bad else 0
 
 
-def _answers(stream: Stream, asked: Iterable[Line], lines: _Lines) -> Iterator[Released]:
+def _answers(stream: Stream, asked: Iterable[Line], lines: _Lines) -> Iterator[ReleasedRow]:
     """The answers that lines make due, and at the end of input those of the bin that is still open."""
     from dphmm.stream import BadLine
 

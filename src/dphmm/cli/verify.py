@@ -91,7 +91,7 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
     parts: list[tuple[str, Any]] = [(f"step {t}", verdict) for t, _, verdict in verified]
     if given["steps"] > 1:
         setting = Setting.of(*public, **choices)
-        parts.append(("steps", _Steps(given["steps"], len(parts), setting.has_public_plans)))
+        parts.append(("steps", _StepCount(given["steps"], len(parts), setting.has_public_plans)))
     if given["draws"] is not None:
         stage_of(progress, "draws of the sampler")
         plan = verified[0][1]
@@ -101,7 +101,7 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
 
 
 @dataclass(frozen=True)
-class _Steps:
+class _StepCount:
     """The number of asked steps that the verdicts above are about; one plan can be that of many."""
 
     asked: int

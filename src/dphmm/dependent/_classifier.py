@@ -26,7 +26,7 @@ from dphmm.dependent._inputs import (
     names,
     needed,
 )
-from dphmm.dependent._question import Answered, Found, PerPerson, Question, fields
+from dphmm.dependent._question import Answered, AnsweredQuestion, PerPerson, Question, fields
 from dphmm.errors import InvalidInput
 from dphmm.types import Bits, Exact, FloatArray
 
@@ -150,7 +150,7 @@ class LinearClassifier(Question):
             raise InvalidInput(called("label"), self._label, expected)
         self._strength = finite(options["regularization"], called("regularization"))
 
-    def find(self, bits: Bits | None) -> Found:
+    def find(self, bits: Bits | None) -> AnsweredQuestion:
         """Weights for the features as they are in the table."""
         called, d = self.called, len(self._columns)
         between = self.between()
@@ -187,7 +187,7 @@ class LinearClassifier(Question):
         }
         unit = self.dependence.unit(number_public=True)
         published = self._in_own_units(answered)
-        return Found(published, rejected, domain, unit, ("rows of DATA",))
+        return AnsweredQuestion(published, rejected, domain, unit, ("rows of DATA",))
 
     def per_person(self) -> PerPerson:
         """The bound for replaced rows of one person: the number of rows is public."""

@@ -32,7 +32,7 @@ from dphmm.dependent._inputs import (
     plain_numbers,
     public_names,
 )
-from dphmm.dependent._question import Answered, CountedQuestion, ExactCounts, Found, PerPerson, fields
+from dphmm.dependent._question import Answered, AnsweredQuestion, CountedQuestion, ExactCounts, PerPerson, fields
 from dphmm.dependent._records import (
     MOST_TIMES,
     Clock,
@@ -294,7 +294,7 @@ class Histogram(CountedQuestion):
         records = Records.of(frame, len(self.cells), clock.times, most)
         return ExactCounts(_counts_of(records, self.spans), rejected)
 
-    def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
+    def drawn(self, counts: ExactCounts, bits: Bits | None) -> AnsweredQuestion:
         """The counts with noise."""
         import pandas as pd
 
@@ -307,7 +307,9 @@ class Histogram(CountedQuestion):
         domain = self.domain(windows=self.spans if timed else None)
         by_person = self.dependence.by_person
         unit = self.dependence.unit(there_or_not=self.there_or_not)
-        return Found(answered, counts.rejected, domain, unit, () if by_person else ("all records of a person",))
+        return AnsweredQuestion(
+            answered, counts.rejected, domain, unit, () if by_person else ("all records of a person",)
+        )
 
     def domain(self, **own: Any) -> dict[str, Any]:
         """The public options, for the statement."""

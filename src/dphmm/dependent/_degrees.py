@@ -41,7 +41,7 @@ from dphmm.dependent._inputs import (
     public_names,
     whole_numbers,
 )
-from dphmm.dependent._question import Answered, CountedQuestion, ExactCounts, Found, PerPerson
+from dphmm.dependent._question import Answered, AnsweredQuestion, CountedQuestion, ExactCounts, PerPerson
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.storage.columns import integers
@@ -176,14 +176,14 @@ class Degree(CountedQuestion):
         n = self.n_people
         return ExactCounts(histogram_of_degrees(simple_edges(pairs, n), n, self.cap, self.given["level"]), rejected)
 
-    def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
+    def drawn(self, counts: ExactCounts, bits: Bits | None) -> AnsweredQuestion:
         """The counts with noise."""
         level, consistent = self.given["level"], bool(self.given["consistent"])
         answered = _with_noise(counts.values, self.n_people, level, self.budget, consistent, bits)
         domain = {"people": self.n_people, "level": level, "cap": self.cap, "consistent": consistent}
         there_or_not = _NEIGHBOURS[level] == "add-remove"
         unit = self.dependence.unit(of_people=False, there_or_not=there_or_not)
-        return Found(answered, counts.rejected, domain, unit, _EDGE_ONLY if level == "edge" else ())
+        return AnsweredQuestion(answered, counts.rejected, domain, unit, _EDGE_ONLY if level == "edge" else ())
 
     def unit(self) -> str:
         """The unit of privacy: one edge, there or not, or all edges of one person."""

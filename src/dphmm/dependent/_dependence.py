@@ -32,10 +32,9 @@ from dphmm.dependent._models import Tree
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.stochastic import refuse_secrets
-from dphmm.samplers.body import DiscreteLaplace
+from dphmm.samplers.body import LaplaceSampler
 from dphmm.samplers.entropy import default_bits, is_secure
-from dphmm.statement.query import Dependence as Stated
-from dphmm.statement.query import Unit
+from dphmm.statement.query import StatedDependence, Unit
 from dphmm.storage.columns import Numbering
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike, checked_input, file_digest
@@ -156,14 +155,14 @@ class Dependence:
         of = "circle" if self.kind == "friends" else "person"
         return Unit(of=of, most=self.most, there_or_not=there_or_not, number_public=number_public)
 
-    def stated(self, event: DependentEvent) -> Stated:
+    def stated(self, event: DependentEvent) -> StatedDependence:
         """The facts beside the answer. Of files only a model is named by its hash."""
         facts = dict(self._told)
         if self.kind == "independent":
             facts = {"between": "nobody" if self.given == "independent" else "nobody, assumed", "most": None}
         written = f"{self.kind}:{Path(self.path).name}" if self.path else self.given
         model = file_digest(self.path) if self.kind == "markov" and self.path is not None else UNSET
-        return Stated(given=written, model=event.dependence, model_sha256=model, **facts)
+        return StatedDependence(given=written, model=event.dependence, model_sha256=model, **facts)
 
     @property
     def _field(self) -> str:
@@ -355,7 +354,7 @@ def add_integer_noise(
     """
     scale = sensitivity / epsilon
     flat = counts.ravel()
-    noise = DiscreteLaplace(scale).draw(len(flat), default_bits(bits))
+    noise = LaplaceSampler(scale).draw(len(flat), default_bits(bits))
     noisy: IntArray = np.clip(flat + noise, -_FARTHEST, _FARTHEST).reshape(counts.shape)
     return noisy, NoisyCounts(name, "laplace", sensitivity, scale)
 

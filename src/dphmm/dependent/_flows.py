@@ -20,7 +20,7 @@ from dphmm._checks import whole
 from dphmm.dependent._counts import LAST, Histogram, with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise
 from dphmm.dependent._inputs import CONSISTENT, Option, Rejected, first_of_each
-from dphmm.dependent._question import Answered, ExactCounts, Found, PerPerson
+from dphmm.dependent._question import Answered, AnsweredQuestion, ExactCounts, PerPerson
 from dphmm.dependent._records import MOST_TIMES, Records, new_name, records_of
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
@@ -173,7 +173,7 @@ class Flows(Histogram):
         """A trip goes from one row to the next."""
         return True
 
-    def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
+    def drawn(self, counts: ExactCounts, bits: Bits | None) -> AnsweredQuestion:
         """The counts with noise."""
         ends = bool(self.given["ends"])
         answered = _with_noise(counts.values, len(self.cells) + ends, self.budget, self.given["consistent"], bits)
@@ -183,7 +183,7 @@ class Flows(Histogram):
         counted = "moves" if ends else "trips"
         unit = Unit(of="person", most=self.most, counts=counted, there_or_not=self.there_or_not)
         domain = self.domain(moves=bool(self.given["moves"]), **({"ends": True} if ends else {}))
-        return Found(answered, counts.rejected, domain, unit)
+        return AnsweredQuestion(answered, counts.rejected, domain, unit)
 
     def unit(self) -> str:
         """A trip that counts: a person has at most K."""

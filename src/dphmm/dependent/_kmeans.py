@@ -40,7 +40,7 @@ from dphmm.dependent._inputs import (
     sequence,
 )
 from dphmm.dependent._inputs import box as box_of
-from dphmm.dependent._question import Answered, Found, PerPerson, Question, fields
+from dphmm.dependent._question import Answered, AnsweredQuestion, PerPerson, Question, fields
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.storage.private_tables import refuse_private
@@ -161,7 +161,7 @@ class KMeans(Question):
         rounds, expected = self.given["iterations"], "a public number of rounds, 1 to 1000"
         self._rounds = counting(rounds, self.called("iterations"), expected, 1, 1000)
 
-    def find(self, bits: Bits | None) -> Found:
+    def find(self, bits: Bits | None) -> AnsweredQuestion:
         """Centroids of the points in the box."""
         between = self.between()
         rows = self.rows([(name, self.called("columns")) for name in self._columns])
@@ -195,7 +195,7 @@ class KMeans(Question):
         warnings = [self._drowned(answered, lost)] if lost else []
         details = {"clusters_below_noise": lost}
         unit = self.dependence.unit(there_or_not=self.there_or_not)
-        return Found(answered, rejected, domain, unit, details=details, warnings=warnings)
+        return AnsweredQuestion(answered, rejected, domain, unit, details=details, warnings=warnings)
 
     def per_person(self) -> PerPerson:
         """The bound for one person: as many records as the dependence counts."""

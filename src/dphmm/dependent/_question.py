@@ -48,7 +48,7 @@ from dphmm.statement.parts import document, typed
 from dphmm.statement.query import QueryStatement, Unit
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.private_tables import PrivateRows, PrivateTable
-from dphmm.storage.publications import Admit, Kept, digest_of_settings, note_data, publish
+from dphmm.storage.publications import Admit, StoredPublication, digest_of_settings, note_data, publish
 from dphmm.types import Bits, Exact, IntArray
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class QueryResult:
     whom: Whom | None = field(repr=False)
     rejected: Rejected = field(repr=False)
     warnings: tuple[str, ...] = ()
-    kept: Kept | None = field(default=None, repr=False)
+    kept: StoredPublication | None = field(default=None, repr=False)
 
     def _repr_html_(self) -> str:
         table: str = self.table.to_html()
@@ -115,7 +115,7 @@ class PerPerson(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class AnsweredQuestion:
     """The result of a question: the noisy answer, and the facts about it for the statement.
 
     ``domain``: the public options, for the statement. ``not_protected``: codes of the statement. ``warnings``:
@@ -178,7 +178,7 @@ class Question(ABC):
         """Check the public options and set ``dependence``. Raises InvalidInput for options that cannot be asked."""
 
     @abstractmethod
-    def find(self, bits: Bits | None) -> Found:
+    def find(self, bits: Bits | None) -> AnsweredQuestion:
         """Read the table and draw the noise."""
 
     def between(self) -> Any:
@@ -347,7 +347,7 @@ class Question(ABC):
     def _answered(self, bits: Bits | None) -> QueryResult:
         return self._said(self.find(bits))
 
-    def _said(self, found: Found) -> QueryResult:
+    def _said(self, found: AnsweredQuestion) -> QueryResult:
         """The answer with its statement."""
         event, model = found.answered.event, self.model
         whom = None if model is None else self._whom(model)
@@ -433,10 +433,10 @@ class CountedQuestion(Question):
         """Read the table, and count."""
 
     @abstractmethod
-    def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
+    def drawn(self, counts: ExactCounts, bits: Bits | None) -> AnsweredQuestion:
         """The counts with noise."""
 
-    def find(self, bits: Bits | None) -> Found:
+    def find(self, bits: Bits | None) -> AnsweredQuestion:
         """Count, and draw the noise; public options are checked first."""
         _ = self.budget
         return self.drawn(self.counted(), bits)
@@ -455,7 +455,7 @@ class CountedQuestion(Question):
         with ledger.transaction() as transaction:
             stored = transaction.admit_publication(asked).stored
         if stored is not None:
-            return replace(self._read(stored.result), kept=Kept(stored, False))
+            return replace(self._read(stored.result), kept=StoredPublication(stored, False))
         counts = count()
         return self._stored(ledger, asked, lambda: self._said(self.drawn(counts, bits)))
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from dphmm._checks import one_of
-from dphmm.audit.resampling import Interval, Subjects, counted, interval, ratio
+from dphmm.audit.resampling import Interval, RowSubjects, counted, interval, ratio
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -97,7 +97,7 @@ def error_km(
 def of_distances(distances: ArrayLike, subjects: ArrayLike | None = None) -> Error:
     """The error of distances (n,) that are known already, in their own unit."""
     lengths = points(np.asarray(distances)[:, None], "distances")[:, 0]
-    parts = Subjects.of(subjects, len(lengths)).sums(lengths, lengths**2, np.ones(len(lengths)))
+    parts = RowSubjects.of(subjects, len(lengths)).sums(lengths, lengths**2, np.ones(len(lengths)))
     return Error(
         interval(parts, lambda totals: ratio(totals[:, 0], totals[:, 2])),
         interval(parts, lambda totals: np.sqrt(ratio(totals[:, 1], totals[:, 2]))),
@@ -144,7 +144,7 @@ def nearest_places_error(
     wanted = nearest(true, known, _number(k, "k", len(known)))
     answered = nearest(published, known, _number(k if returned is None else returned, "returned", len(known)))
     both = hits(wanted, answered)
-    parts = Subjects.of(subjects, len(true)).sums(both, np.ones(len(true)))
+    parts = RowSubjects.of(subjects, len(true)).sums(both, np.ones(len(true)))
     return PrecisionRecall(
         interval(parts, lambda totals: ratio(totals[:, 0], totals[:, 1]) / answered.shape[1]),
         interval(parts, lambda totals: ratio(totals[:, 0], totals[:, 1]) / wanted.shape[1]),
@@ -195,7 +195,7 @@ def density_error(truth: ArrayLike, released: ArrayLike, n_states: int, subjects
     """
     true = states(truth, "truth", n_states)
     published = states(released, "released", n_states, true)
-    who = Subjects.of(subjects, len(true))
+    who = RowSubjects.of(subjects, len(true))
     return _variation(who.counts(true, n_states), who.counts(published, n_states))
 
 
@@ -221,7 +221,7 @@ def flow_error(
     """
     true = states(truth, "truth", n_states)
     published = states(released, "released", n_states, true)
-    who = Subjects.of(subjects, len(true))
+    who = RowSubjects.of(subjects, len(true))
     one_of(between, BETWEEN, "between")
     region = _regions(regions, n_states)
     order = np.argsort(who.number, kind="stable")
@@ -240,7 +240,7 @@ def flow_error(
     return _variation(*(counted(who.number[origin], table, shape) for table in tables))
 
 
-def follows(who: Subjects, order: IntArray, steps: ArrayLike | None) -> BoolArray:
+def follows(who: RowSubjects, order: IntArray, steps: ArrayLike | None) -> BoolArray:
     """True where an ordered row but the first (n - 1,) is of the subject of the row before it, one step later.
 
     Without ``steps`` the subject alone counts. Raises InvalidInput for steps that do not ascend.
@@ -286,7 +286,7 @@ def visit_lengths(visited: ArrayLike, subjects: ArrayLike, steps: ArrayLike | No
     each visit's subject, in order of first appearance.
     """
     numbers = states(visited, "visited", 2**62)
-    who = Subjects.of(subjects, len(numbers))
+    who = RowSubjects.of(subjects, len(numbers))
     order = np.argsort(who.number, kind="stable")
     ordered = numbers[order]
     goes_on = follows(who, order, steps) & (ordered[1:] == ordered[:-1])
@@ -321,7 +321,7 @@ def radius_of_gyration(places: ArrayLike, subjects: ArrayLike) -> FloatArray:
     One number for each subject, in order of first appearance. Places on a plane: answers, not degrees.
     """
     positions = points(places, "places")
-    who = Subjects.of(subjects, len(positions))
+    who = RowSubjects.of(subjects, len(positions))
     rows = np.bincount(who.number, minlength=who.count)[:, None]
     middle = who.sums(*positions.T) / rows
     return np.asarray(np.sqrt(who.sums(((positions - middle[who.number]) ** 2).sum(axis=1))[:, 0] / rows[:, 0]))

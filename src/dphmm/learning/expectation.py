@@ -20,7 +20,7 @@ _MOST, _KEPT = 64, 2**24
 _DAY = 86_400
 
 
-class Chain(NamedTuple):
+class SlotChain(NamedTuple):
     """The learned parameters: the matrices (K, m) of the slots, and the law (N,) of step 1."""
 
     matrices: FloatArray
@@ -66,7 +66,7 @@ class Sample:
         arrays = matrix.indptr, matrix.indices, columns, rows[order], order
         self._structure = tuple(fixed(array.astype(np.int64)) for array in arrays)
 
-    def expected(self, chain: Chain) -> ExpectedMoves:
+    def expected(self, chain: SlotChain) -> ExpectedMoves:
         """The E-step under a chain."""
         counts, starts = np.zeros_like(chain.matrices), np.zeros(self._base.n_states)
         logs = np.zeros(self.people)
@@ -80,20 +80,20 @@ class Sample:
                     starts += first[:, k]
         return ExpectedMoves(counts, starts, logs)
 
-    def log_likelihoods(self, chain: Chain) -> FloatArray:
+    def log_likelihoods(self, chain: SlotChain) -> FloatArray:
         """The log-likelihood (people,) of each person's answers, up to factors of the answers."""
         logs = np.zeros(self.people)
         for _ in self._filtered(chain, logs):
             pass
         return logs
 
-    def _filtered(self, chain: Chain, logs: FloatArray) -> Iterator[tuple[_Group, Any, FloatArray, FloatArray]]:
+    def _filtered(self, chain: SlotChain, logs: FloatArray) -> Iterator[tuple[_Group, Any, FloatArray, FloatArray]]:
         """Each group with its beliefs, which are filtered; the log-likelihoods are added to ``logs`` (people,)."""
         jump = self._base.jump
         assert jump is not None
         indptr, indices, columns, rows, order = self._structure
         back = np.ascontiguousarray(chain.matrices[:, order])
-        moves = _kernels.learning.Moves(
+        moves = _kernels.learning.SlotMoves(
             indptr, indices, chain.matrices, columns, rows, back, jump.stays, fixed(np.array(jump.share))
         )
         for group in self._groups:

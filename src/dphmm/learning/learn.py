@@ -20,7 +20,7 @@ import numpy as np
 
 from dphmm._progress import Progress, shown
 from dphmm.decoding import OtherQuery, rows_and_subjects
-from dphmm.learning.expectation import Chain, Sample
+from dphmm.learning.expectation import Sample, SlotChain
 from dphmm.learning.sequences import Stretch, longest_gap, public_slots, stretches_of
 from dphmm.learning.tilt import AROUND, Tilt
 from dphmm.markov.model import ANSWERS, MarkovModel
@@ -100,7 +100,7 @@ class Checkpoint(NamedTuple):
 
     family: str
     iterations: int
-    chain: Chain
+    chain: SlotChain
     objective: float
 
 
@@ -110,7 +110,7 @@ def learning(sample: Sample, tilt: Tilt, slots: int, public: FloatArray) -> Iter
     ``public`` (N,): the law of step 1. Neither family lowers it.
     """
     factors, beginning = tilt.factors(slots), public
-    chain = Chain(tilt.matrices(factors), public)
+    chain = SlotChain(tilt.matrices(factors), public)
     for iteration in range(1, TILTED + MIXED + 1):
         expected = sample.expected(chain)
         if iteration <= TILTED:
@@ -122,7 +122,7 @@ def learning(sample: Sample, tilt: Tilt, slots: int, public: FloatArray) -> Iter
             matrices = tilt.around(expected.counts, tilted)
         law = float(_BEGINNING * (public[public > 0] * np.log(chain.initial[public > 0])).sum())
         beginning = expected.starts + _BEGINNING * public
-        chain = Chain(matrices, beginning / beginning.sum())
+        chain = SlotChain(matrices, beginning / beginning.sum())
         family = "tilt" if iteration <= TILTED else "mix"
         yield Checkpoint(family, iteration, chain, float(expected.logs.sum()) + prior + law)
 
@@ -179,9 +179,9 @@ def _better(gains: FloatArray, usual: FloatArray) -> bool:
     return bool((gains - usual).sum() > _error(gains - usual))
 
 
-def public_chain(tilt: Tilt, slots: int, public: FloatArray) -> Chain:
+def public_chain(tilt: Tilt, slots: int, public: FloatArray) -> SlotChain:
     """The public model as a chain of so many slots."""
-    return Chain(tilt.matrices(tilt.factors(slots)), public)
+    return SlotChain(tilt.matrices(tilt.factors(slots)), public)
 
 
 def first_law(base: MarkovModel) -> FloatArray:

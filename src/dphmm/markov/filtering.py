@@ -295,7 +295,7 @@ _KEPT = 2**22
 _QUIET = 1e-12
 
 
-class Rows(NamedTuple):
+class LikelihoodRows(NamedTuple):
     """Likelihoods (V, N) of every state, up to a factor of each row.
 
     In floats 0 excludes a state for certain and no other is below 1e-290; where ``logged`` (V,), in logs, with -inf to
@@ -321,19 +321,19 @@ class Rows(NamedTuple):
         return scaled
 
 
-class Observations(Protocol):
+class ChainObservations(Protocol):
     """Observations of a chain: ``moves`` (T,) lie between each one and the one before; 0 before the first."""
 
     @property
     def moves(self) -> IntArray: ...
 
-    def rows(self, first: int, last: int) -> Rows:
+    def rows(self, first: int, last: int) -> LikelihoodRows:
         """The rows of the observations first..last."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ObservationTable:
     """Observations of a few kinds: a row (V, N) for each, and which of them (T,) was observed, -1 for none.
 
     ``logged`` (V,): True for the rows that are logs.
@@ -347,7 +347,7 @@ class Table:
     @classmethod
     def of(
         cls, values: FloatArray, which: IntArray | None = None, moves: IntArray | None = None, logged: Any = False
-    ) -> Table:
+    ) -> ObservationTable:
         """Observations one move apart, each with a row of its own, in floats, unless it is said otherwise."""
         if which is None:
             which = np.arange(len(values))
@@ -355,29 +355,29 @@ class Table:
             moves = np.minimum(np.arange(len(which)), 1)
         return cls(values, which, moves, np.broadcast_to(logged, len(values)).astype(np.bool_))
 
-    def rows(self, first: int, last: int) -> Rows:
-        return Rows(self.values, self.logged, self.which[first:last])
+    def rows(self, first: int, last: int) -> LikelihoodRows:
+        return LikelihoodRows(self.values, self.logged, self.which[first:last])
 
 
 class _EveryStep:
     """Observations of a chain whose matrix changes, one move apart: at some of the steps nothing was observed."""
 
-    def __init__(self, observations: Observations) -> None:
+    def __init__(self, observations: ChainObservations) -> None:
         self._observations = observations
         self.at = np.cumsum(observations.moves)
         self.moves = np.minimum(np.arange(int(self.at[-1]) + 1), 1)
 
-    def rows(self, first: int, last: int) -> Rows:
+    def rows(self, first: int, last: int) -> LikelihoodRows:
         """The rows of the steps first..last."""
         a, b = np.searchsorted(self.at, (first, last)).tolist()
         values, logged, row_of = self._observations.rows(a, b)
         which = np.full(last - first, -1)
         which[self.at[a:b] - first] = row_of
-        return Rows(values, logged, which)
+        return LikelihoodRows(values, logged, which)
 
 
 def likeliest_path(
-    model: MarkovModel, prior: Belief, observations: Observations, *, block: int | None = None, t: int = 1
+    model: MarkovModel, prior: Belief, observations: ChainObservations, *, block: int | None = None, t: int = 1
 ) -> IntArray:
     """The states (T,) at the observations on a path that is likeliest among all (Viterbi).
 
@@ -393,7 +393,7 @@ def likeliest_path(
 class _Path:
     """Viterbi in blocks of moves: a checkpoint at the start of each, and the blocks again, the last one first."""
 
-    def __init__(self, model: MarkovModel, steps: Observations, block: int | None, t: int) -> None:
+    def __init__(self, model: MarkovModel, steps: ChainObservations, block: int | None, t: int) -> None:
         self._model, self._observations, self._t = model, steps, t
         self._through = np.cumsum(steps.moves)
         self._kept: tuple[Predecessors, Predecessors] | None = None

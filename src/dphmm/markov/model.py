@@ -784,7 +784,7 @@ class MarkovModel:
         return predecessors
 
 
-class _Rows(NamedTuple):
+class _SlotRows(NamedTuple):
     """The compressed rows of one slot's matrix."""
 
     indptr: NDArray[Any]
@@ -808,13 +808,13 @@ def _matrices(given: Any, slots: Slots | None) -> list[Stochastic]:
     return checked
 
 
-def _sharing_moves(matrices: list[Any], may_differ: bool) -> list[_Rows]:
+def _sharing_moves(matrices: list[Any], may_differ: bool) -> list[_SlotRows]:
     """The rows of matrices, with the index arrays of the first where these are equal.
 
     Raises InvalidInput where a slot stores other moves than the first, unless they ``may_differ``, as with a jump: a
     support moves by the stored moves, and must be the same set whichever slot moves it.
     """
-    first, rows = matrices[0], list[_Rows]()
+    first, rows = matrices[0], list[_SlotRows]()
     for slot, matrix in enumerate(matrices):
         same = np.array_equal(matrix.indptr, first.indptr) and np.array_equal(matrix.indices, first.indices)
         if not same and not may_differ:
@@ -823,7 +823,7 @@ def _sharing_moves(matrices: list[Any], may_differ: bool) -> list[_Rows]:
             expected = "the same moves in every slot, a rare one with a chance of 1e-12; or a jump"
             raise InvalidInput(f"transition[{slot}]", fault, expected)
         indptr, indices = (first.indptr, first.indices) if same else (matrix.indptr, matrix.indices)
-        rows.append(_Rows(fixed(indptr), fixed(indices), fixed(matrix.data)))
+        rows.append(_SlotRows(fixed(indptr), fixed(indices), fixed(matrix.data)))
     return rows
 
 

@@ -30,7 +30,7 @@ _LEAST_WEIGHT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class LatentPairs:
     """The latent pairs over the moves of a base model, ``before`` and ``now`` (N,), and the moves between them.
 
     From pair i they are those of the base from ``now[i]``: compressed rows ``indptr`` (N + 1,) and ``indices`` (m,),
@@ -45,7 +45,7 @@ class Pairs:
     chances: FloatArray
 
     @classmethod
-    def of(cls, base: Any) -> Pairs:
+    def of(cls, base: Any) -> LatentPairs:
         """The pairs of a `dphmm.MarkovModel`. Raises InvalidInput for one with secrets."""
         refuse_secrets(base, "a base of second order")
         matrix, n = base.matrix, base.n_states
@@ -110,7 +110,7 @@ class Pairs:
 
 def second_order(base: Any, sequences: Iterable[Any] | None, weight: float | None) -> ModelParts:
     """See `dphmm.MarkovModel.second_order`."""
-    pairs, worth = Pairs.of(base), checked_weight(WEIGHT if weight is None else weight)
+    pairs, worth = LatentPairs.of(base), checked_weight(WEIGHT if weight is None else weight)
     if sequences is None:
         return pairs.parts(0, worth, {**base.provenance, "order": 2})
     flat = flatten(sequences, base.n_states)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dphmm import _kernels
-from dphmm.markov.filtering import SETTLED, Belief, Observations, Rows, impossible
+from dphmm.markov.filtering import SETTLED, Belief, ChainObservations, LikelihoodRows, impossible
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.stochastic import Jump, fixed
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -41,7 +41,7 @@ class Observed(NamedTuple):
     """
 
     prior: Belief
-    observations: Observations
+    observations: ChainObservations
     t: int = 1
     jump: Jump | None = None
     left_out: BoolArray | None = None
@@ -236,7 +236,7 @@ class _Together:
     def _observed(self, first: int, last: int) -> tuple[Any, FloatArray]:
         """The likelihoods at the stops of a block, and the logs (T, n) of their divisors."""
         which = np.full((last - first, len(self._people)), -1)
-        tables: dict[int, tuple[int, Rows]] = {}
+        tables: dict[int, tuple[int, LikelihoodRows]] = {}
         count = 0
         for k, (person, at) in enumerate(zip(self._people, self._at, strict=True)):
             a, b = np.searchsorted(at, (first, last)).tolist()
@@ -269,7 +269,7 @@ class _Together:
         moves: Any = self._model.matrix_at(t) if back else self._model.predecessors_at(t)
         jump = self._model.jump if back else None
         data = moves.data if jump is None else fixed(jump.stays * moves.data)
-        return _kernels.smoothing.Chain(moves.indptr, moves.indices, data, *self._jumps, self._settled)
+        return _kernels.smoothing.JumpChain(moves.indptr, moves.indices, data, *self._jumps, self._settled)
 
     def _all_jumps(self) -> tuple[FloatArray, FloatArray]:
         """Everybody's jump beside the matrix, which has the weight that the model's own leaves it."""

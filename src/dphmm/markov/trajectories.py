@@ -243,7 +243,7 @@ def state_sequences(
     return remaining, sequences, dropped + repeated + counts
 
 
-class Records(NamedTuple):
+class OwnedSequences(NamedTuple):
     """Sequences of numbered states, whose each one is, and the number of its first step. Not public."""
 
     sequences: list[IntArray]
@@ -251,14 +251,16 @@ class Records(NamedTuple):
     first_steps: IntArray
 
     def __repr__(self) -> str:
-        return "Records(...)"
+        return "OwnedSequences(...)"
 
 
-def records_of(rows: Trajectories, space: StateSpace, *, shortest: int, **options: Any) -> Records:
+def records_of(rows: Trajectories, space: StateSpace, *, shortest: int, **options: Any) -> OwnedSequences:
     """The sequences that a private fit counts, those of ``shortest`` rows or more; ``options`` of `state_sequences`."""
     _, sequences, _ = state_sequences(rows, space, **options)
     counted = [k for k, sequence in enumerate(sequences.sequences) if len(sequence) >= shortest]
-    return Records([sequences.sequences[k] for k in counted], sequences.owners[counted], sequences.first_steps[counted])
+    return OwnedSequences(
+        [sequences.sequences[k] for k in counted], sequences.owners[counted], sequences.first_steps[counted]
+    )
 
 
 def timing_of(step: int | None, gap: float | None, longest: int | None = None) -> dict[str, Any]:

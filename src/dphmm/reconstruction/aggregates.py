@@ -30,7 +30,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.answers import Answers, answers_of
 from dphmm.reconstruction.density import Fitted, density
 from dphmm.reconstruction.flows import flows as flows_of
-from dphmm.reconstruction.linear import Seen, interval
+from dphmm.reconstruction.linear import TermMoments, interval
 from dphmm.reconstruction.regions import Regions, checked_regions, default_regions
 from dphmm.reconstruction.shares import NOTHING, LinearEstimates, Share, Told, each_share, flow_shares, region_shares
 from dphmm.session.believing import believed_model
@@ -417,7 +417,7 @@ def expected_errors(
         known = linear.answered
         errors, shares = linear.standard_errors(people)[known], (guess @ linear.masks)[known]
         squares = people * errors**2 + shares**2
-        expected = Seen(shares, squares, squares - 2 * shares + 1.0)
+        expected = TermMoments(shares, squares, squares - 2 * shares + 1.0)
         ends = interval(expected, people, linear.terms(np.zeros(1, dtype=np.int64), known))
         by_region = dict(zip(known.tolist(), each_share(shares, ends, errors), strict=True))
     return [

@@ -30,7 +30,7 @@ from dphmm.decoding import published_of
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import AnswerTable
 from dphmm.mechanisms.base import LatticeMechanism, NoiseMechanism
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.setting import Subjects
 from dphmm.session.smoothing import Smoothers
 from dphmm.storage.released import ReleasedRows
@@ -90,7 +90,7 @@ class _Laws(NamedTuple):
     law_of: IntArray
 
 
-def law_key(plan: Plan) -> str:
+def law_key(plan: StepPlan) -> str:
     """The key that two plans share if and only if every state has the same law under both, as they describe it."""
     body = getattr(plan.mechanism, "hull", plan.hull).digest
     sha = hashlib.sha256(json.dumps([plan.mechanism.describe(), body], sort_keys=True).encode())
@@ -98,7 +98,7 @@ def law_key(plan: Plan) -> str:
     return sha.hexdigest()
 
 
-def outcome_table(plan: Plan) -> OutcomeTable:
+def outcome_table(plan: StepPlan) -> OutcomeTable:
     """The outcomes of a plan with their probability from every state, states outside the support included.
 
     A state that a plan answers as another one has the law of the other one.
@@ -129,7 +129,7 @@ def outcome_table(plan: Plan) -> OutcomeTable:
     return _of_boxes(plan.mechanism, laws)
 
 
-def _laws(plan: Plan) -> _Laws:
+def _laws(plan: StepPlan) -> _Laws:
     images, law_of = np.unique(plan.image, axis=0, return_inverse=True)
     return _Laws(images, law_of.reshape(-1))
 
@@ -237,7 +237,7 @@ class Answers:
     of asked rows depends on no answer, so that every person may count alike; with ``by_rows`` every row does.
     """
 
-    plans: list[Plan]
+    plans: list[StepPlan]
     law: IntArray
     z: IntArray
     row: IntArray
@@ -292,7 +292,7 @@ def answers_of(
     Raises InvalidInput as `smooth` does, for a table without any answer, and for more than 256 different laws.
     """
     smoothers, numbers, by_hash = Smoothers(subjects), dict[str, int](), dict[str, int]()
-    plans: list[Plan] = []
+    plans: list[StepPlan] = []
     most = max(1, min(LAWS_AT_HAND, _MOST_NUMBERS // subjects.setting.space.n_states))
     laws, persons = list[int](), list[int]()
     answered, people = list[IntArray](), list[str]()

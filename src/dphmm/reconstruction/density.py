@@ -24,7 +24,7 @@ import numpy as np
 from dphmm._kernels.filter import TRUSTED
 from dphmm.errors import InvalidInput
 from dphmm.reconstruction.answers import Answers
-from dphmm.session.plan import Plan, likelihood_of
+from dphmm.session.plan import StepPlan, likelihood_of
 from dphmm.types import FloatArray, IntArray
 
 #: Likelihoods of so many states together are kept between iterations, and made together where they are not.
@@ -54,7 +54,7 @@ class Likelihoods:
     They come in rows of ``blocks``, which are kept if they are few.
     """
 
-    def __init__(self, plan: Plan, z: IntArray) -> None:
+    def __init__(self, plan: StepPlan, z: IntArray) -> None:
         self.n_states = len(plan.image)
         self._plan, self._z = plan, z
         self._whole = self._made(0, len(z)) if len(z) * self.n_states <= _KEPT else None

@@ -126,7 +126,7 @@ def shares(counts_for: FloatArray, least: FloatArray, most: FloatArray, misses: 
     return Shares(mean, np.clip(mean - half, 0.0, 1.0), np.clip(mean + half, 0.0, 1.0))
 
 
-class Terms(NamedTuple):
+class TermBounds(NamedTuple):
     """The bounds on the terms of persons, whatever they answered, for k regions, each (k,).
 
     least, most : of a term. inside, outside : of the expected square of a term of somebody who is always in the region,
@@ -138,24 +138,26 @@ class Terms(NamedTuple):
     inside: FloatArray
     outside: FloatArray
 
-    def of_others(self) -> Terms:
+    def of_others(self) -> TermBounds:
         """The same of 1 less each term: of the states that are not in a region."""
-        return Terms(1.0 - self.most, 1.0 - self.least, self.outside + 1.0, np.maximum(self.inside - 1.0, 0.0))
+        return TermBounds(1.0 - self.most, 1.0 - self.least, self.outside + 1.0, np.maximum(self.inside - 1.0, 0.0))
 
 
-class Seen(NamedTuple):
+class TermMoments(NamedTuple):
     """The mean (k,) of the terms of persons, and the means of their squares and of those of each less 1."""
 
     mean: FloatArray
     square: FloatArray
     square_less_1: FloatArray
 
-    def of_others(self) -> Seen:
+    def of_others(self) -> TermMoments:
         """The same of 1 less each term."""
-        return Seen(1.0 - self.mean, self.square_less_1, self.square)
+        return TermMoments(1.0 - self.mean, self.square_less_1, self.square)
 
 
-def interval(seen: Seen, people: int, terms: Terms, misses: float = MISSES) -> tuple[FloatArray, FloatArray]:
+def interval(
+    seen: TermMoments, people: int, terms: TermBounds, misses: float = MISSES
+) -> tuple[FloatArray, FloatArray]:
     """The ends (k,) of 90 % intervals around the means of one term of each person, cut to 0 to 1.
 
     Each holds the mean of the expected terms with a probability of at least 1 - ``misses``, however few people there
@@ -170,9 +172,9 @@ def interval(seen: Seen, people: int, terms: Terms, misses: float = MISSES) -> t
     Examples
     --------
     >>> import numpy as np
-    >>> from dphmm.reconstruction.linear import Seen, Terms, interval
-    >>> terms = Terms(*(np.array([bound]) for bound in (-0.5, 1.5, 1.75, 0.75)))
-    >>> low, high = interval(Seen(np.array([0.5]), np.array([1.0]), np.array([1.0])), 1000, terms)
+    >>> from dphmm.reconstruction.linear import TermMoments, TermBounds, interval
+    >>> terms = TermBounds(*(np.array([bound]) for bound in (-0.5, 1.5, 1.75, 0.75)))
+    >>> low, high = interval(TermMoments(np.array([0.5]), np.array([1.0]), np.array([1.0])), 1000, terms)
     >>> low.round(3), high.round(3)
     (array([0.425]), array([0.575]))
     """
@@ -184,7 +186,7 @@ def interval(seen: Seen, people: int, terms: Terms, misses: float = MISSES) -> t
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
-def _low(seen: Seen, people: int, terms: Terms, misses: float) -> FloatArray:
+def _low(seen: TermMoments, people: int, terms: TermBounds, misses: float) -> FloatArray:
     """Lower ends (k,), which may lie below 0: the largest share below all that are refuted.
 
     For every factor the expected exponential of a term is at most a line in the share, and a mean that is too large for
@@ -237,7 +239,7 @@ def _largest_mean(square: FloatArray, far: FloatArray, people: int, misses: floa
 
 
 def interval_of_rows(
-    seen: Seen, people: int, terms: Terms, factor: float, misses: float = MISSES
+    seen: TermMoments, people: int, terms: TermBounds, factor: float, misses: float = MISSES
 ) -> tuple[FloatArray, FloatArray]:
     """The ends (k,) of intervals around means over rows of persons who have more of them or fewer, cut to 0 to 1.
 
@@ -248,9 +250,9 @@ def interval_of_rows(
     Examples
     --------
     >>> import numpy as np
-    >>> from dphmm.reconstruction.linear import Seen, Terms, interval_of_rows
-    >>> terms = Terms(*(np.array([bound]) for bound in (-0.5, 1.5, 1.75, 0.75)))
-    >>> seen = Seen(np.array([0.5]), np.array([1.0]), np.array([1.0]))
+    >>> from dphmm.reconstruction.linear import TermMoments, TermBounds, interval_of_rows
+    >>> terms = TermBounds(*(np.array([bound]) for bound in (-0.5, 1.5, 1.75, 0.75)))
+    >>> seen = TermMoments(np.array([0.5]), np.array([1.0]), np.array([1.0]))
     >>> [end.round(3).tolist() for end in interval_of_rows(seen, 1000, terms, 1.2)]
     [[0.51], [0.69]]
 

@@ -25,7 +25,7 @@ _NEARER = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
+class PersonAnswers:
     """The answers of one person.
 
     ``at`` (k,): the ascending times, in steps; ``z`` (k, d): the answers; ``noise`` (k,): their expected squared noise.
@@ -40,7 +40,7 @@ class Answered:
 
 
 def nearer_than_guesses(
-    people: Sequence[Answered], distance: Callable[[FloatArray, FloatArray], FloatArray], inside: float
+    people: Sequence[PersonAnswers], distance: Callable[[FloatArray, FloatArray], FloatArray], inside: float
 ) -> float | None:
     """The mean distance of straight lines from people at all their rows; None where the guesses are as near.
 
@@ -59,13 +59,13 @@ def nearer_than_guesses(
     return float(np.concatenate(off).mean())
 
 
-def _gain(one: Answered, distance: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
+def _gain(one: PersonAnswers, distance: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
     """The mean distance by which held-out answers are nearer to the line than to the guess."""
     line, _, _ = line_between(one)
     return float((distance(one.guessed[1:-1], one.z[1:-1]) - distance(line, one.z[1:-1])).mean())
 
 
-def line_between(one: Answered) -> tuple[FloatArray, FloatArray, FloatArray]:
+def line_between(one: PersonAnswers) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The line at each answer but the ends (k - 2, d), the later neighbour's share in it, and the bridge there."""
     before, after = one.at[1:-1] - one.at[:-2], one.at[2:] - one.at[1:-1]
     share = before / (before + after)
@@ -73,7 +73,7 @@ def line_between(one: Answered) -> tuple[FloatArray, FloatArray, FloatArray]:
     return line, share, before * after / (before + after)
 
 
-def motion_of(people: Sequence[Answered]) -> float:
+def motion_of(people: Sequence[PersonAnswers]) -> float:
     """The mean squared motion in one step, from what held-out answers are off beyond their noise; at least 0."""
     off = bridges = 0.0
     for walk in people:
@@ -84,12 +84,12 @@ def motion_of(people: Sequence[Answered]) -> float:
     return max(0.0, off / bridges) if bridges > 0 else 0.0
 
 
-def expected_squares(one: Answered, motion: float) -> FloatArray:
+def expected_squares(one: PersonAnswers, motion: float) -> FloatArray:
     """The expected squared distance (n,) of a line from the person at each row; before and after all answers the end's.
 
     >>> import numpy as np
     >>> z, noise = np.zeros((2, 2)), np.array([4.0, 4.0])
-    >>> one = Answered(np.array([0.0, 4.0]), z, noise, z, np.array([0, 2, 4, 5]))
+    >>> one = PersonAnswers(np.array([0.0, 4.0]), z, noise, z, np.array([0, 2, 4, 5]))
     >>> expected_squares(one, 3.0).tolist()
     [4.0, 5.0, 4.0, 7.0]
     """

@@ -18,7 +18,7 @@ import numpy as np
 from dphmm._checks import state_mask
 from dphmm.choose.simulated import middles
 from dphmm.errors import InvalidInput
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.states.grid import Grid
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.storage.columns import as_text
@@ -168,7 +168,7 @@ def _first(names: Sequence[str]) -> str:
     return ", ".join(legible) + more
 
 
-def default_regions(space: StateSpace, plans: Sequence[Plan] = ()) -> Regions:
+def default_regions(space: StateSpace, plans: Sequence[StepPlan] = ()) -> Regions:
     """Every state where they are few or labels; else blocks of cells: 5 by 5 of a grid, 4 by 4 of the box of others.
 
     States that one of the plans, or the space, answers alike are in one region: that of the state that they are
@@ -192,7 +192,7 @@ def default_regions(space: StateSpace, plans: Sequence[Plan] = ()) -> Regions:
     return _few({name: every == name for name in dict.fromkeys(every[order].tolist())})
 
 
-def _answered_as(space: StateSpace, plans: Sequence[Plan]) -> IntArray:
+def _answered_as(space: StateSpace, plans: Sequence[StepPlan]) -> IntArray:
     """For every state (N,) one of those that some plan answers like it: the first that is answered as itself."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -21,16 +21,16 @@ from dphmm.reconstruction.answers import Answers, OutcomeTable, outcome_table
 from dphmm.reconstruction.density import Fitted
 from dphmm.reconstruction.linear import (
     MISSES,
-    Seen,
     Shares,
-    Terms,
+    TermBounds,
+    TermMoments,
     among_those_that_go_on,
     interval_of_rows,
     linear_estimates,
     normal_interval,
 )
 from dphmm.reconstruction.regions import Regions
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.states.space import END, StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -86,7 +86,7 @@ class LinearEstimates:
     either: they separate states with one law, or the model does not have them whole.
     """
 
-    def __init__(self, plans: Sequence[Plan], regions: Regions, guess: FloatArray, space: StateSpace) -> None:
+    def __init__(self, plans: Sequence[StepPlan], regions: Regions, guess: FloatArray, space: StateSpace) -> None:
         self.names = list(regions)
         self.masks = np.stack([mask.astype(np.float64) for mask in regions.values()], axis=1)
         self.why = [regions.why.get(name, "") for name in self.names]
@@ -122,10 +122,10 @@ class LinearEstimates:
             terms[of_law] = law.counts[law.outcomes.numbers(answers.z[rows][of_law])][:, regions]
         return terms
 
-    def terms(self, laws: IntArray, regions: IntArray) -> Terms:
+    def terms(self, laws: IntArray, regions: IntArray) -> TermBounds:
         """Bounds of what an answer under some laws counts for regions (k,), and so of a mean of several answers."""
         known = [law for number in laws.tolist() if (law := self._laws[number]) is not None]
-        return Terms(
+        return TermBounds(
             np.min([law.counts[:, regions].min(axis=0) for law in known], axis=0),
             np.max([law.counts[:, regions].max(axis=0) for law in known], axis=0),
             np.max([law.inside[regions] for law in known], axis=0),
@@ -139,7 +139,7 @@ class LinearEstimates:
             return np.full(len(self.names), np.nan)
         return np.sqrt(law.variance / people)
 
-    def _law(self, plan: Plan) -> _Counts | None:
+    def _law(self, plan: StepPlan) -> _Counts | None:
         every = np.ones(len(self.names), dtype=np.bool_)
         try:
             outcomes = outcome_table(plan)
@@ -213,7 +213,7 @@ class _Moments:
         self.products += weight @ total
 
     def told(
-        self, terms: Terms, public: bool, factor: float = 1.0, ending: tuple[int, BoolArray] | None = None
+        self, terms: TermBounds, public: bool, factor: float = 1.0, ending: tuple[int, BoolArray] | None = None
     ) -> Iterator[Told]:
         """The estimate of each region with its interval and standard error.
 
@@ -227,7 +227,7 @@ class _Moments:
             # Persons count alike: the term of each is what it adds, as a share of its weight.
             mean, square = share / factor, self.square_sums * people / (self.weight * factor) ** 2
             misses = MISSES if ending is None else MISSES / 2
-            ends = interval_of_rows(Seen(mean, square, square - 2 * mean + 1.0), people, terms, factor, misses)
+            ends = interval_of_rows(TermMoments(mean, square, square - 2 * mean + 1.0), people, terms, factor, misses)
         else:
             ends = normal_interval(share, error, people)
         if ending is not None:
@@ -304,7 +304,7 @@ def flow_shares(pairs: tuple[Answers, Answers], linear: LinearEstimates, fitted:
     return tuple(shares)
 
 
-def _products(one: Terms, other: Terms) -> Terms:
+def _products(one: TermBounds, other: TermBounds) -> TermBounds:
     """Bounds of the products (k²,) of what two answers count for two regions: their noise is independent."""
 
     def every(some: Sequence[FloatArray], more: Sequence[FloatArray]) -> FloatArray:
@@ -312,7 +312,7 @@ def _products(one: Terms, other: Terms) -> Terms:
 
     corners = every([one.least, one.most], [other.least, other.most])
     both, *others = every([one.inside, one.outside], [other.inside, other.outside])
-    return Terms(corners.min(axis=0), corners.max(axis=0), both, np.max(others, axis=0))
+    return TermBounds(corners.min(axis=0), corners.max(axis=0), both, np.max(others, axis=0))
 
 
 def each_share(share: FloatArray, ends: tuple[FloatArray, FloatArray], error: FloatArray) -> Iterator[Told]:

@@ -35,21 +35,21 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.kernel import Timed, least_error
 from dphmm.reconstruction.linear import shares_of_outcomes
-from dphmm.reconstruction.lines import Answered, nearer_than_guesses
-from dphmm.report.beliefs import Cells, levels, spreads
+from dphmm.reconstruction.lines import PersonAnswers, nearer_than_guesses
+from dphmm.report.beliefs import DrawnCells, levels, spreads
 from dphmm.report.content import (
     Backdrop,
+    FileRows,
     Hour,
+    LabelShares,
     Made,
-    Person,
+    PersonBelief,
     Prospects,
     ReleaseReport,
-    Rows,
-    Share,
-    Truth,
+    TruePlaces,
 )
 from dphmm.session.believing import believed_model
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.setting import Setting, StepChoices, Subjects
 from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoother, Smoothers, likelihood_rows, smooth_people
 from dphmm.statement.files import load_statement
@@ -143,7 +143,7 @@ def confirmed_report(
     if plan is not None and plan.schedule != statement.asking:
         got = f"a plan of {plan.schedule.promise}, or of other steps"
         raise InvalidInput("plan", got, "the plan that the file was released by")
-    rows = Rows(
+    rows = FileRows(
         file.users,
         file.step,
         None if file.times is None else np.asarray(file.times // 1_000_000),
@@ -151,7 +151,7 @@ def confirmed_report(
         file.asked,
         file.epsilon,
     )
-    cells = Cells.of_space(space) if space.dimension == 2 and not space.has_labels else None
+    cells = DrawnCells.of_space(space) if space.dimension == 2 and not space.has_labels else None
     named, every = list(rows.by_user), ""
     if len(rows) > MOST_ROWS:
         apart = -(-len(named) // FEW_PEOPLE)
@@ -177,7 +177,7 @@ def confirmed_report(
         off = space.distances(reading.guesses_alone[counted], truth.places[counted])
         without = float(off.mean()) if len(off) else np.nan
         kernel = None if rows.time is None or cells is None else _by_time(rows, truth, space)
-        shown_truth = Truth(truth.places, truth.outside, reading.errors, without, truth.simulated, kernel)
+        shown_truth = TruePlaces(truth.places, truth.outside, reading.errors, without, truth.simulated, kernel)
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, statement.query)
     limits = (
         *(f"Not compared: {part}." for part in left),
@@ -213,7 +213,7 @@ def confirmed_report(
     return replace(report, prospects=_UNKNOWN if reading.off_schedule else prospects_of(made, plan, report.begins))
 
 
-def _by_time(rows: Rows, truth: TrueRows, space: StateSpace) -> float | None:
+def _by_time(rows: FileRows, truth: TrueRows, space: StateSpace) -> float | None:
     """The measured error of a reader without a model, who weighs answers by their time."""
     assert rows.time is not None
     hours, people = rows.time / 3600, []
@@ -304,7 +304,7 @@ def _some_shown(count: int, wanted: Sequence[str], every: str, users: Sequence[s
     return f"{sentence}: {every}." if every else ""
 
 
-def _after_sequence(rows: Rows, made: Made) -> str:
+def _after_sequence(rows: FileRows, made: Made) -> str:
     """The warning about rows after the steps of a total over a sequence, if none of them has an answer."""
     promise = made.statement.promise
     if promise is None or promise.steps is None:
@@ -321,9 +321,9 @@ class _Reading:
     def __init__(
         self,
         file: ReleasedFile,
-        rows: Rows,
+        rows: FileRows,
         made: Made,
-        cells: Cells | None,
+        cells: DrawnCells | None,
         ledger: Ledger | None,
         believe: MarkovModel | None,
         progress: Progress | None,
@@ -334,7 +334,7 @@ class _Reading:
         if made.subjects is not None:
             self._smoothers = Smoothers(made.subjects, believed_model(made.subjects.setting, believe))
         self._believe = believe
-        self.plans: dict[str, Plan] = {}
+        self.plans: dict[str, StepPlan] = {}
         self.errors = np.full(len(rows), np.nan)
         #: The error that a reader expects at the rows of everybody who counts; NaN for others.
         self.spreads = np.full(len(rows), np.nan)
@@ -366,7 +366,7 @@ class _Reading:
         #: True if rows that the stated schedule asks are left out, or if nothing tells whether they are.
         self.off_schedule = False
         #: The answers of those in the figures, where they can be held out: no plan and no time hangs on an answer.
-        self.answered: list[Answered] = []
+        self.answered: list[PersonAnswers] = []
         setting = None if made.subjects is None else made.subjects.setting
         self._holds_out = setting is not None and not setting.needs_beliefs and not made.space.has_labels
         self._hours: dict[int, FloatArray] = {}
@@ -395,17 +395,19 @@ class _Reading:
             )
 
     @property
-    def all_plans(self) -> list[Plan]:
+    def all_plans(self) -> list[StepPlan]:
         """The different plans of the file's answers; none where not all of them were made again."""
         return list(self.plans.values()) if set(self._file.plans) - {""} <= set(self.plans) else []
 
-    def people(self, shown: Sequence[str], counted: Set[str], *, by_hour: bool, truth: TrueRows | None) -> list[Person]:
+    def people(
+        self, shown: Sequence[str], counted: Set[str], *, by_hour: bool, truth: TrueRows | None
+    ) -> list[PersonBelief]:
         """Those who are ``shown``, as far as the page has room; the figures over people are of all who are counted."""
-        by_user, people, first, done = self._rows.by_user, list[Person](), set(shown), 0
+        by_user, people, first, done = self._rows.by_user, list[PersonBelief](), set(shown), 0
         users = [*shown, *(user for user in by_user if user in counted - first)]
         total = sum(len(by_user[user]) for user in users)
         if self._smoothers is None:
-            return [Person(user, by_user[user]) for user in shown]
+            return [PersonBelief(user, by_user[user]) for user in shown]
         waiting = deque[tuple[str, IntArray]]()
         for smoothed in smooth_people(self._histories(users, counted, waiting), marginals=True):
             user, at = waiting.popleft()
@@ -441,7 +443,7 @@ class _Reading:
 
     def _person(
         self, user: str, smoothed: SmoothedSteps, truth: TrueRows | None, shown: bool, counted: bool, by_hour: bool
-    ) -> Person | None:
+    ) -> PersonBelief | None:
         """A counted person, with the page's data about them if they are ``shown``."""
         self.remade += 1
         assert smoothed.marginals is not None
@@ -464,9 +466,9 @@ class _Reading:
             return None
         level = levels(drawn)
         self._written += int(np.count_nonzero(np.diff(level.astype(np.int8), axis=1))) + level.shape[0]
-        return Person(user, rows, level, guess, smoothed.state, smoothed.probability, spread)
+        return PersonBelief(user, rows, level, guess, smoothed.state, smoothed.probability, spread)
 
-    def _held_out(self, rows: IntArray, marginals: FloatArray) -> Answered:
+    def _held_out(self, rows: IntArray, marginals: FloatArray) -> PersonAnswers:
         """A person's answers, and the belief at each from all others, without its own answer."""
         file, asked = self._file, np.flatnonzero(self._rows.asked[rows])
         at, beliefs, noise = rows[asked], marginals[asked].copy(), np.empty(len(asked))
@@ -477,7 +479,7 @@ class _Reading:
             beliefs[of_plan] /= np.maximum(np.exp(likelihoods.logs[likelihoods.which]), _LEAST_LIKELY)
             noise[of_plan] = plan.expected_error
         guessed = self._guesses.of(beliefs.T)[0]
-        return Answered(file.step[at].astype(np.float64), self._rows.z[at], noise, guessed, file.step[rows])
+        return PersonAnswers(file.step[at].astype(np.float64), self._rows.z[at], noise, guessed, file.step[rows])
 
     def _numbers(self, user: str, rows: IntArray) -> list[int | None]:
         """The step numbers of a person's rows, by their times or the ledger; they select the choices of each step."""
@@ -557,7 +559,7 @@ class _Reading:
         return [Hour(hour * 3600, people / len(self._days)) for hour, people in sorted(self._hours.items())]
 
 
-def _require_plans(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mapping[str, int]) -> None:
+def _require_plans(file: ReleasedFile, plans: Mapping[str, StepPlan], stated: Mapping[str, int]) -> None:
     """Epsilon and cost of rows are those of their plans, where these were made again; where all were, ``stated`` too.
 
     ``stated`` are the rows by mechanism.
@@ -573,7 +575,7 @@ def _require_plans(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mappin
         raise InvalidInput("statement", got, "the statement as dphmm release wrote it")
 
 
-def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[tuple[int, Fraction]]], int]:
+def _elsewhere(ledger: Ledger, rows: FileRows, query: str) -> tuple[dict[str, list[tuple[int, Fraction]]], int]:
     """The answers about each person that a ledger has beside the file's, from other files and other queries.
 
     Also the number of these queries.
@@ -653,7 +655,7 @@ def prospects_in(
 # -- shares of labels ---------------------------------------------------------------------------------------------
 
 
-def _shares(rows: Rows, file: ReleasedFile, reading: _Reading, space: StateSpace) -> list[Share]:
+def _shares(rows: FileRows, file: ReleasedFile, reading: _Reading, space: StateSpace) -> list[LabelShares]:
     """At each step that is asked, the shares of labels corrected for the noise, if the step has one plan.
 
     They are among what has not ended; that of END is among all.
@@ -672,11 +674,11 @@ def _shares(rows: Rows, file: ReleasedFile, reading: _Reading, space: StateSpace
             share, low, high = shares_of_outcomes(table, outcomes, end=end)
         except InvalidInput:
             continue
-        shares.append(Share(int(when), len(at), share, low, high))
+        shares.append(LabelShares(int(when), len(at), share, low, high))
     return shares
 
 
-def outcome_table(plan: Plan, dimension: int) -> FloatArray:
+def outcome_table(plan: StepPlan, dimension: int) -> FloatArray:
     """The probability (N, N) of each label from each state under a plan, exactly as the likelihoods have it."""
     answers = np.pad(np.arange(len(plan.lattice))[:, None], [(0, 0), (0, dimension - 1)])
     with np.errstate(divide="ignore"):

@@ -34,7 +34,7 @@ Levels = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class DrawnCells:
     """The cells of a planar space as they are drawn, in answer units.
 
     ``of`` (N,): the number of each state's cell; ``rings``: the corners of each. A grid's cells are numbered row by row
@@ -50,7 +50,7 @@ class Cells:
     joined: int = 1
 
     @classmethod
-    def of_space(cls, space: StateSpace) -> Cells:
+    def of_space(cls, space: StateSpace) -> DrawnCells:
         """The cells of a grid, of H3 or zones as they are; for other answers in the plane, squares around them.
 
         Raises InvalidInput for zones without the shapely package.
@@ -69,7 +69,7 @@ class Cells:
         return cls(np.arange(len(points)), side, rings)
 
     @classmethod
-    def _of_grid(cls, grid: Grid) -> Cells:
+    def _of_grid(cls, grid: Grid) -> DrawnCells:
         points, joined = grid.own_answers, 1
         low = points.min(axis=0) - grid.cell / 2
         at = np.rint((points - low) / grid.cell - 0.5).astype(np.int64)

@@ -98,7 +98,7 @@ class Axes:
 
 
 @dataclass(frozen=True)
-class Line:
+class Curve:
     """A line of a chart: points (n, 2), NaN in its gaps; its name, its style ("main", "other" or "faint").
 
     ``band`` (k, 3): x and the ends of an interval about it.
@@ -117,8 +117,8 @@ def alone(values: FloatArray) -> IntArray:
 
 
 def line_chart(
-    lines: Sequence[Line],
-    without: Line,
+    lines: Sequence[Curve],
+    without: Curve,
     width: float,
     unit: str,
     ticks: Sequence[tuple[float, str]],

@@ -23,14 +23,14 @@ from dphmm.choose.simulated import ModelGuesses, laws_of_steps
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.report.beliefs import Cells, Levels
-from dphmm.session.plan import Plan
+from dphmm.report.beliefs import DrawnCells, Levels
+from dphmm.session.plan import StepPlan
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Subjects
 from dphmm.statement.release import ReleaseStatement
 from dphmm.statement.sentences import clock, off
 from dphmm.statement.story import ANSWERS, InLedger, Story, story
-from dphmm.statement.verdict import LINES, Found
+from dphmm.statement.verdict import LINES, ReaderFindings
 from dphmm.states.grid import Grid
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
@@ -73,7 +73,7 @@ class Made:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class FileRows:
     """The rows (n,) of a released file in its order.
 
     ``z`` (n, d): released answers, of labels the numbers of their states; nothing is meant by those of rows that were
@@ -100,7 +100,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Person:
+class PersonBelief:
     """One person as the page shows them: numbers of rows by step, and what a reader believes at each of them (n,).
 
     ``levels`` (n, cells) as `beliefs.levels` gives them, of drawn cells in the plane and of states elsewhere; ``guess``
@@ -119,7 +119,7 @@ class Person:
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class TruePlaces:
     """The true places of the rows (n, d), for the data owner, or of ``simulated`` people.
 
     On a map these are places in metres of its projection, elsewhere answers of the true states; NaN where a row has no
@@ -216,7 +216,7 @@ class Prospects:
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
+class LabelShares:
     """The estimated share of people with each label (K,) among those asked at one time, with 90 % intervals.
 
     A share is that of the linear estimate, which may lie outside 0 to 1; its interval does not.
@@ -262,18 +262,18 @@ class ReleaseReport:
 
     title: str
     name: str
-    rows: Rows
+    rows: FileRows
     made: Made
     spreads: FloatArray
     alone: FloatArray
-    persons: Sequence[Person] = ()
+    persons: Sequence[PersonBelief] = ()
     chosen: bool = False
     lines: float | None = None
-    plans: Sequence[Plan] = ()
-    cells: Cells | None = None
-    truth: Truth | None = None
+    plans: Sequence[StepPlan] = ()
+    cells: DrawnCells | None = None
+    truth: TruePlaces | None = None
     prospects: Prospects = field(default_factory=Prospects)
-    shares: Sequence[Share] = ()
+    shares: Sequence[LabelShares] = ()
     hours: Sequence[Hour] = ()
     backdrop: Backdrop = field(default_factory=Backdrop)
     notes: Sequence[str] = ()
@@ -430,7 +430,7 @@ class ReleaseReport:
         return all((off @ np.abs(law - first) / 2 <= most).all() for law in laws)
 
     @cached_property
-    def found(self) -> Found | None:
+    def found(self) -> ReaderFindings | None:
         """The expected findings of a reader of the file; None if they are not known (``prospects.missing``).
 
         About places: from the file's rows, by public model and answers. About people who stay at one place: from
@@ -443,7 +443,7 @@ class ReleaseReport:
         if expected is None:
             # Of who stays nothing was simulated; of the rows the answers themselves tell.
             off, state = error_of_known_states(self.space), state_name(self.space)
-            return Found(
+            return ReaderFindings(
                 error, without, self.space.unit, self.rows_told, self._ratio,
                 known=off, state=state, uncomputed=self.prospects.missing,
             )  # fmt: skip

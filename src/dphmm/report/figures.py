@@ -17,15 +17,15 @@ from dphmm.choose.planning import state_name
 from dphmm.choose.schedule_plan import AFTER, SchedulePlan, Stays
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report import charts, maps, words
-from dphmm.report.beliefs import Cells, bands
-from dphmm.report.content import OWNER_ONLY, Person, ReleaseReport, rounded_down
+from dphmm.report.beliefs import DrawnCells, bands
+from dphmm.report.content import OWNER_ONLY, PersonBelief, ReleaseReport, rounded_down
 from dphmm.report.over_steps import OverSteps
 from dphmm.report.palette import LABELS
 from dphmm.report.shown import DAY, Shown
 from dphmm.report.svg import Drawing, Figure, beside
 from dphmm.statement.sentences import clock, every_nth, length, off, plural
 from dphmm.statement.story import after_words, stay_words
-from dphmm.statement.verdict import Found
+from dphmm.statement.verdict import ReaderFindings
 from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG, StateSpace
 
@@ -57,7 +57,7 @@ def marked(report: ReleaseReport, figure: Figure) -> Figure:
 # -- maps --------------------------------------------------------------------------------------------------------------
 
 
-def belief(report: ReleaseReport, person: Person | None = None, at: int | None = None) -> Figure | None:
+def belief(report: ReleaseReport, person: PersonBelief | None = None, at: int | None = None) -> Figure | None:
     """The map of one row of a person, by default of what is shown first; None where answers are not in the plane."""
     shown = Shown(report)
     chosen = shown.person if person is None else person
@@ -80,7 +80,7 @@ def belief(report: ReleaseReport, person: Person | None = None, at: int | None =
     return Figure("map", heading, [drawing], caption, ["what", "x", "y"], numbers, owner_only=report.owner_only)
 
 
-def _map_caption(report: ReleaseReport, person: Person) -> str:
+def _map_caption(report: ReleaseReport, person: PersonBelief) -> str:
     believed = _BELIEVED.format(report.called["somebody"]) * (person.levels is not None)
     return f"{_KEY}{believed}{'Ring: the truth.' * (report.truth is not None)}".strip()
 
@@ -142,7 +142,7 @@ def indistinguishable(
 
     ``report``: the report of the backdrop below.
     """
-    cells = Cells.of_space(space) if report is None or report.cells is None else report.cells
+    cells = DrawnCells.of_space(space) if report is None or report.cells is None else report.cells
     near = np.union1d(policy.neighbors(state), [state]).astype(np.int64)
     name = state_name(space)
     are = f"{len(near)} of {space.n_states:,} {name}s are joined to {space.names[state]}, itself counted"
@@ -189,11 +189,11 @@ def error(report: ReleaseReport) -> Figure | None:
     heading = heading.replace(" off", "") if labels else heading
     finding = f"{heading}; {base} without the file."
     x = steps + 0.5
-    lines = [charts.Line(np.stack([x, believed[steps]], axis=1), "expected of these rows", "other")]
+    lines = [charts.Curve(np.stack([x, believed[steps]], axis=1), "expected of these rows", "other")]
     if measured is not None:
         known = None if band is None else np.column_stack([x, band[steps]])[~np.isnan(band[steps]).any(axis=1)]
-        lines.append(charts.Line(np.stack([x, measured[steps]], axis=1), "measured", "main", known))
-    reference = charts.Line(np.stack([x, without[steps]], axis=1), f"without the file {base}", "faint")
+        lines.append(charts.Curve(np.stack([x, measured[steps]], axis=1), "measured", "main", known))
+    reference = charts.Curve(np.stack([x, without[steps]], axis=1), f"without the file {base}", "faint")
     asked = [step + 0.5 for step in over.asked if steps[0] <= step <= steps[-1]]
     drawings = [
         charts.line_chart(lines, reference, width, reader.unit, ticks, finding, asked=asked) for width in charts.WIDTHS
@@ -248,7 +248,7 @@ def nights(report: ReleaseReport) -> Figure | None:
     return _nights(lines, reader.unit, _ends(reader), caption, report.space)
 
 
-def _ends(found: Found) -> str:
+def _ends(found: ReaderFindings) -> str:
     """ "400 m in 1 day, 140 m in 7 days": after the file's own blocks, and after the longest time that a table has."""
     last = next((stay for stay in reversed(found.stays) if stay.after <= AFTER[-1] and stay.answers), None)
     stays = {stay for stay in (found.own_stay, last) if stay is not None}
@@ -300,8 +300,8 @@ def _log_charts(
     ends = sorted({x for _, _, points in lines for x, _ in points})
     ticks = [(ends[0], plural(int(ends[0]), called) if called else f"budget {ends[0]:g}")]
     ticks += [(end, f"{end:g}") for end in ends[1:]]
-    drawn = [charts.Line(points, name, style) for name, style, points in lines]
-    base = charts.Line([(ends[0], without), (ends[-1], without)], f"without the file {off(without, unit)}", "faint")
+    drawn = [charts.Curve(points, name, style) for name, style, points in lines]
+    base = charts.Curve([(ends[0], without), (ends[-1], without)], f"without the file {off(without, unit)}", "faint")
     return [charts.line_chart(drawn, base, width, unit, ticks, finding, log=True, **marks) for width in charts.WIDTHS]
 
 
@@ -500,7 +500,7 @@ def shares_of_population(found: Density, *, public: bool) -> Figure:
     return Figure("shares", heading, drawings, caption, columns, rows)
 
 
-def _some_of(drawn: Sequence[Person], every: Sequence[Person], called: str) -> str:
+def _some_of(drawn: Sequence[PersonBelief], every: Sequence[PersonBelief], called: str) -> str:
     """The words for the people of a chart; empty if it shows all."""
     if len(drawn) == len(every):
         return ""

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report import words
-from dphmm.report.beliefs import Cells, Levels
-from dphmm.report.content import Person, ReleaseReport, rounded_down
+from dphmm.report.beliefs import DrawnCells, Levels
+from dphmm.report.content import PersonBelief, ReleaseReport, rounded_down
 from dphmm.report.svg import Drawing, number
 from dphmm.statement.sentences import length
 from dphmm.states.maps import MapSpace
@@ -177,7 +177,7 @@ def _scale(drawing: Drawing, view: View, width: float, told: str) -> None:
     drawing.path(f"M{number(right - width)} {number(bottom - 4)}v8m0-4h{number(width)}m0-4v8", "scalebar")
 
 
-def shape(view: View, cells: Cells, chosen: IntArray) -> str:
+def shape(view: View, cells: DrawnCells, chosen: IntArray) -> str:
     """The path of some cells, a hair apart."""
     parts = []
     for cell in chosen.tolist():
@@ -189,7 +189,7 @@ def shape(view: View, cells: Cells, chosen: IntArray) -> str:
     return "".join(parts)
 
 
-def _shades(drawing: Drawing, view: View, cells: Cells, level: IntArray | Levels) -> None:
+def _shades(drawing: Drawing, view: View, cells: DrawnCells, level: IntArray | Levels) -> None:
     """The cells of level 1, 2 and 3."""
     for number_, style in enumerate(("b95", "b80", "b50"), 1):
         drawing.path(shape(view, cells, np.flatnonzero(level == number_)), style)
@@ -207,7 +207,9 @@ def draw_marks(drawing: Drawing, view: View, report: ReleaseReport, row: int) ->
         drawing.cross(at, _CROSS, "cross" + " beyond" * bool(beyond))
 
 
-def one_step(report: ReleaseReport, person: Person, at: int, side: float, finding: str, *, small: bool) -> Drawing:
+def one_step(
+    report: ReleaseReport, person: PersonBelief, at: int, side: float, finding: str, *, small: bool
+) -> Drawing:
     """The map of one step of a person: ``at`` counts its rows."""
     assert report.cells is not None
     cells, view = report.cells, view_of(report, side)
@@ -232,14 +234,14 @@ def one_step(report: ReleaseReport, person: Person, at: int, side: float, findin
     return drawing
 
 
-def _edge(cells: Cells) -> list[tuple[FloatArray, FloatArray]]:
+def _edge(cells: DrawnCells) -> list[tuple[FloatArray, FloatArray]]:
     """The outline of the cells that states have, where these are some of a grid's; none where that is too long."""
     occupied = np.unique(cells.of)
     edge = cells.outline(occupied) if len(occupied) < len(cells) else []
     return edge if len(edge) <= _MOST_SIDES else []
 
 
-def around(cells: Cells, space: StateSpace, policy: PolicyGraph, state: int) -> View:
+def around(cells: DrawnCells, space: StateSpace, policy: PolicyGraph, state: int) -> View:
     """A state and those that the policy joins to it, with some cells around them."""
     near = np.union1d(policy.neighbors(state), [state]).astype(np.int64)
     points, centre = space.own_answers[near][:, :2], space.own_answers[state][:2]
@@ -250,7 +252,7 @@ def around(cells: Cells, space: StateSpace, policy: PolicyGraph, state: int) -> 
 
 
 def covered_set(
-    cells: Cells,
+    cells: DrawnCells,
     space: StateSpace,
     policy: PolicyGraph,
     state: int,

@@ -25,7 +25,7 @@ from dphmm.choose.schedule_plan import WorthTable
 from dphmm.errors import InvalidInput
 from dphmm.report import figures, maps, words
 from dphmm.report.beliefs import written
-from dphmm.report.content import Person, ReleaseReport
+from dphmm.report.content import PersonBelief, ReleaseReport
 from dphmm.report.over_steps import OverSteps
 from dphmm.report.palette import LABELS, css
 from dphmm.report.shown import Shown
@@ -233,7 +233,7 @@ class Content(Shown):
             "people": [self._told(person, view) for person in report.persons],
         } | self._sets(view)
 
-    def _told(self, person: Person, view: maps.View) -> dict[str, Any]:
+    def _told(self, person: PersonBelief, view: maps.View) -> dict[str, Any]:
         """A person for the script: days, times, answers, levels, spreads; the truth where it may be shown."""
         report, rows = self.report, person.rows
         asked = np.flatnonzero(report.rows.asked[rows])

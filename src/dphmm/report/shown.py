@@ -6,7 +6,7 @@ import numpy as np
 
 from dphmm._cached import cached_property
 from dphmm.report import words
-from dphmm.report.content import Person, ReleaseReport
+from dphmm.report.content import PersonBelief, ReleaseReport
 from dphmm.statement.sentences import clock, off
 from dphmm.types import IntArray
 
@@ -34,7 +34,7 @@ class Shown:
         return len(self.report.rows) == 1
 
     @cached_property
-    def person(self) -> Person | None:
+    def person(self) -> PersonBelief | None:
         """The person who is shown first, chosen by what was published, not by the truth; the first of named ones."""
         persons = self.report.persons
         return persons[self.first_person] if persons else None
@@ -52,7 +52,7 @@ class Shown:
         inside = (n for n in answered if self._is_inside(self.report.persons[n]))
         return next(inside, answered[0] if answered else 0)
 
-    def _is_inside(self, person: Person) -> bool:
+    def _is_inside(self, person: PersonBelief) -> bool:
         """True if the belief about a person at the step that is shown, and the answer there, are off the map's edge."""
         cells, (_, at) = self.report.cells, self._opening(person)
         if cells is None or person.levels is None:
@@ -62,7 +62,7 @@ class Shown:
         beyond = self.report.rows.asked[row] and bool(((answer < cells.low) | (answer > cells.high)).any())
         return not beyond and not person.levels[at][cells.at_edge].any()
 
-    def _opening(self, person: Person) -> tuple[int, int]:
+    def _opening(self, person: PersonBelief) -> tuple[int, int]:
         """The day and the row of a person that are shown first.
 
         The day with most answers, or the longest of several; its answer nearest to 14:00, or else its first row.
@@ -98,7 +98,7 @@ class Shown:
         assert self.person is not None
         return self.days(self.person)[self.first[0]][1]
 
-    def days(self, person: Person) -> list[tuple[str, IntArray]]:
+    def days(self, person: PersonBelief) -> list[tuple[str, IntArray]]:
         """The days of a person, by name; without times all steps as one."""
         time = self.report.rows.time
         at = np.arange(len(person.rows))
@@ -127,7 +127,7 @@ class Shown:
             return f"step {int(self.report.rows.step[row]):,}"
         return clock(self.report.local(int(self.report.rows.time[row])) % DAY)
 
-    def how_far(self, person: Person, at: int) -> str:
+    def how_far(self, person: PersonBelief, at: int) -> str:
         """The reader's error at a row of a person: measured if the truth may be shown, else as they expect it."""
         report, row = self.report, int(person.rows[at])
         if report.truth is not None and not np.isnan(report.truth.errors[row]):
@@ -138,7 +138,7 @@ class Shown:
 
     # -- axes over time --------------------------------------------------------------------------------------------
 
-    def places(self, people: list[Person]) -> list[list[int]]:
+    def places(self, people: list[PersonBelief]) -> list[list[int]]:
         """The positions of each person's rows on one axis: bins of the clock, or steps without one."""
         rows, step = self.report.rows, self.report.made.model.step
         if rows.time is None or step is None:
@@ -148,7 +148,7 @@ class Shown:
         first = min(int(bins[0]) for bins in at)
         return [(bins - first).tolist() for bins in at]
 
-    def ticks(self, people: list[Person], n: int) -> list[tuple[float, str]]:
+    def ticks(self, people: list[PersonBelief], n: int) -> list[tuple[float, str]]:
         """The ends of an axis of ``n`` places that people share, and midnights between whose names have room."""
         rows, step = self.report.rows, self.report.made.model.step
         at = np.concatenate([person.rows for person in people])

@@ -55,7 +55,7 @@ def cells_name(report: ReleaseReport) -> str:
 
 
 @dataclass(frozen=True)
-class Counts:
+class BlockCounts:
     """The counts of the blocks of a file.
 
     ``most``: answers in a block of anybody; ``alike``: every block has so many. ``blocks``: of the person with most.
@@ -70,7 +70,7 @@ class Counts:
     regular: bool
 
 
-def counts_of(report: ReleaseReport) -> Counts:
+def counts_of(report: ReleaseReport) -> BlockCounts:
     """The counts of the blocks of the file of a report."""
     rows, promise, schedule = report.rows, report.promise, report.schedule
     block = ""
@@ -79,7 +79,7 @@ def counts_of(report: ReleaseReport) -> Counts:
     elif promise is None and (schedule is None or not report.confirmed) and rows.time is not None:
         block = "a day"
     regular = bool(rows.asked.all()) and all(len(at) > np.ptp(rows.step[at]) for at in rows.by_user.values())
-    return Counts(*in_blocks(report.in_file), block, regular)
+    return BlockCounts(*in_blocks(report.in_file), block, regular)
 
 
 def in_blocks(people: Sequence[tuple[str, Sequence[tuple[int, int, Fraction]]]]) -> tuple[int, bool, int]:

@@ -308,7 +308,7 @@ _ULP = 2.0**-53
 _MARGIN = 2.0**-40
 
 
-class DiscreteLaplace:
+class LaplaceSampler:
     """Integers z with P(z) = (1 - q)/(1 + q)·q**|z|, q = exp(-1/scale), for a rational scale. Immutable."""
 
     def __init__(self, scale: Exact) -> None:
@@ -340,7 +340,7 @@ class DiscreteGaussian:
         least, most = SMALLEST_SCALE**2, Fraction(LARGEST_SCALE) ** 2 / 4
         self.variance = _between(exact_number(variance, "variance"), "variance", least, most)
         self._t = math.isqrt(math.floor(self.variance)) + 1
-        self._proposals = DiscreteLaplace(Fraction(self._t))
+        self._proposals = LaplaceSampler(Fraction(self._t))
 
     @property
     def deviation(self) -> float:

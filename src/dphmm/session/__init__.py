@@ -6,8 +6,8 @@ from dphmm._lazy import lazy
 from dphmm.session.estimates import Estimate as Estimate
 from dphmm.session.estimates import estimate as estimate
 from dphmm.session.options import Options as Options
-from dphmm.session.plan import Plan as Plan
 from dphmm.session.plan import Position as Position
+from dphmm.session.plan import StepPlan as StepPlan
 from dphmm.session.planner import Planner as Planner
 from dphmm.session.releases import Release as Release
 from dphmm.session.session import ReleaseSession as ReleaseSession

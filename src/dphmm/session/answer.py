@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dphmm.session.block import Block, Blocked
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.types import Bits, BoolArray, IntArray
 
 #: An array, because NumPy takes longer for a Python integer.
@@ -21,7 +21,7 @@ _FIRST_STATE: IntArray = np.zeros((), np.int64)
 
 
 def answer(
-    plans: Sequence[Plan], plan_of: IntArray, states: IntArray, bits: Bits, blocked: Blocked | None = None
+    plans: Sequence[StepPlan], plan_of: IntArray, states: IntArray, bits: Bits, blocked: Blocked | None = None
 ) -> tuple[IntArray, BoolArray]:
     """Draw answers (k, d) for true states (k,), row i under ``plans[plan_of[i]]``; and a mask (k,) of drifted rows.
 
@@ -42,7 +42,7 @@ def answer(
 
 
 def _answer_blocked(
-    plans: Sequence[Plan], plan_of: IntArray, states: IntArray, bits: Bits, blocked: Blocked
+    plans: Sequence[StepPlan], plan_of: IntArray, states: IntArray, bits: Bits, blocked: Blocked
 ) -> tuple[IntArray, BoolArray]:
     """`answer`, stretch by stretch of rows whose plans are of the block, or are not."""
     z = np.empty((len(states), plans[0].lattice.shape[1]), dtype=np.int64)
@@ -67,7 +67,7 @@ def answer_in_block(block: Block, rows: IntArray, states: IntArray, bits: Bits) 
     return block.answer(rows, images, bits), drifted
 
 
-def answer_under(plan: Plan, states: IntArray, bits: Bits) -> tuple[IntArray, BoolArray]:
+def answer_under(plan: StepPlan, states: IntArray, bits: Bits) -> tuple[IntArray, BoolArray]:
     """`answer` under one plan: look up the answer of each state's surrogate, and let the mechanism answer that.
 
     A state outside the space is answered as the lowest-numbered plan state.

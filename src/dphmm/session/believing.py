@@ -25,7 +25,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief, SecretBelief
 from dphmm.markov.model import MarkovModel
 from dphmm.session.own_places import jump_beside, public_base
-from dphmm.session.plan import Plan, Position
+from dphmm.session.plan import Position, StepPlan
 from dphmm.session.setting import Setting
 from dphmm.types import FloatArray, IntArray
 
@@ -34,7 +34,7 @@ DOUBT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class SettingReader:
     """The reader of one setting: with a model ``believed`` of `believed_model`, or for None with the plan model."""
 
     setting: Setting
@@ -99,7 +99,9 @@ def believed_model(setting: Setting, believe: MarkovModel | None) -> MarkovModel
     return believe.with_jump(jump.rate, jump.into)
 
 
-def belief_after(reading: Reading, answers: Sequence[tuple[int, Plan, IntArray]], until: int, origin: str) -> Belief:
+def belief_after(
+    reading: SettingReader, answers: Sequence[tuple[int, StepPlan, IntArray]], until: int, origin: str
+) -> Belief:
     """The reader's belief about the step ``until``, given (step, plan, answer) in order of steps up to it."""
     model, position, belief = reading.model, reading.first(origin), reading.first(origin).prior
     everywhere = np.ones(reading.setting.model.n_secrets, dtype=np.bool_)

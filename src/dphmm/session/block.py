@@ -37,12 +37,12 @@ from dphmm.samplers.rows import PLANAR_SPAN
 from dphmm.samplers.uniform import OFFSET_BITS, TAIL, WIDTH_BITS, WordReader
 from dphmm.sensitivity.exact_hull import PLANAR_SPAN as SUMS_SPAN
 from dphmm.sensitivity.hull import whole_span, written_span
-from dphmm.session.plan import Plan, description_of, exact_room, in_json, record_of
+from dphmm.session.plan import StepPlan, description_of, exact_room, in_json, record_of
 from dphmm.session.planner import Planner
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray, Predecessors, WordArray
 
 if TYPE_CHECKING:
-    from dphmm._kernels.blocks import Family, Grid, LatticeLaws, MassShare, MovedRows, PlannedRows
+    from dphmm._kernels.blocks import Family, LatticeLaws, MassShare, MovedRows, PlanarAnswers, PlannedRows
 
 #: Hulls with more pairs of facets, and laws with more levels, are the planner's.
 MOST_FACETS, MOST_LEVELS = 32, 512
@@ -57,7 +57,7 @@ _NO_SECRETS.setflags(write=False)
 _LITTLE, _OF_A_LAW = 2**12, 2**9
 
 
-class BlockPlan(Plan):
+class BlockPlan(StepPlan):
     """A plan of a block: its record is known; whatever else is asked is of the plan that the planner makes."""
 
     def __init__(self, planner: Planner, inputs: bytes, hull: str, law: _Law, cost: Fraction, packed: _Packed) -> None:
@@ -79,8 +79,8 @@ class BlockPlan(Plan):
         )
 
     @cached_property
-    def _made(self) -> Plan:
-        made: Plan = self._planner.plan(*map(self._packed.states, self._packed[:2]))
+    def _made(self) -> StepPlan:
+        made: StepPlan = self._planner.plan(*map(self._packed.states, self._packed[:2]))
         if made.hash != self.hash:
             raise DphmmError(f"plan {self.hash[:12]}: the planner makes {made.hash[:12]} of the same inputs")
         return made
@@ -129,7 +129,7 @@ class _Law(NamedTuple):
 class Blocks:
     """Makes blocks for one planner, whose policy, space and options allow it. Threads may share one."""
 
-    def __init__(self, planner: Planner, grid: Grid, delta: Fraction) -> None:
+    def __init__(self, planner: Planner, grid: PlanarAnswers, delta: Fraction) -> None:
         from dphmm._kernels.blocks import MassShare
 
         self.planner = planner
@@ -144,7 +144,7 @@ class Blocks:
     @classmethod
     def of(cls, planner: Planner) -> Blocks | None:
         """None where every plan is the planner's."""
-        from dphmm._kernels.blocks import Grid
+        from dphmm._kernels.blocks import PlanarAnswers
 
         options, space = planner.options, planner.space
         delta = options.constraint
@@ -164,7 +164,7 @@ class Blocks:
         (wx, wy), (width, height) = around.metric.weights, around.sides
         steps = cells.linear, cells.cell_of, cells.order, cells.deltas, cells.table, cells.bands
         bounds = _kernels.points.bounds(space.lattice)
-        grid = Grid(space.lattice, *bounds, *around.places, (wx, wy), (width, height), *steps, CHAIN_SPAN // 2)
+        grid = PlanarAnswers(space.lattice, *bounds, *around.places, (wx, wy), (width, height), *steps, CHAIN_SPAN // 2)
         return cls(planner, grid, delta.exact)
 
     @cached_property

@@ -41,7 +41,7 @@ class OwnPlaces(NamedTuple):
     base: FloatArray
 
 
-class Person(NamedTuple):
+class PersonObservations(NamedTuple):
     """The answers of one person as observations of a chain, and which of them (T,) are answers."""
 
     name: str
@@ -84,7 +84,7 @@ def deciding(answers: Mapping[str, int]) -> list[str]:
     return sorted((name for name, count in answers.items() if count >= LEFT_OUT), key=_number)[:MOST_PEOPLE]
 
 
-def chosen_places(people: Iterable[Person], base: FloatArray) -> OwnPlaces | None:
+def chosen_places(people: Iterable[PersonObservations], base: FloatArray) -> OwnPlaces | None:
     """The parameters of own places that best predict answers left out of learning; None if none do.
 
     One answer in five of each is left out. A choice is taken if the answers left out are likelier than without own
@@ -135,7 +135,7 @@ def _number(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
-def _left_out(person: Person) -> BoolArray:
+def _left_out(person: PersonObservations) -> BoolArray:
     """The answers (T,) of a person that are left out of learning: one in five, from a place that the name decides."""
     mask, asked = np.zeros(len(person.asked), dtype=np.bool_), np.flatnonzero(person.asked)
     mask[asked[_number(person.name) % LEFT_OUT :: LEFT_OUT]] = True

@@ -11,7 +11,7 @@ predict → constraint and surrogates → contracted policy → protection → b
 logs. A staircase is decided exactly. With v = |normal·(z − image)|, o the offset of a facet and a its allowance, the
 steps to a facet are floor(R), R = (v + o − 1 − a)/o. The kernel has R up to a factor 1 ± 2**-51 and adds 2**-48 of
 it, which passes no integer k > R: k − R is at least 1/o, and R·2**-47 less than that while v + o < 2**46. Plans and
-answers beyond that bound have none here; `Plan.log_likelihood` serves them.
+answers beyond that bound have none here; `StepPlan.log_likelihood` serves them.
 
 Proofs: docs/proofs/promise.md, docs/proofs/support.md (`still_possible`), docs/proofs/joint-queries.md (partners).
 """
@@ -50,7 +50,7 @@ _quoted = json.JSONEncoder().encode
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class StepPlan:
     """One step's release, ready but for the true state.
 
     ``lattice`` (N, d): the lattice answer of every state, which is released as its surrogate's. ``hull``: the body of
@@ -154,7 +154,7 @@ class Plan:
         return self.mechanism.expected_error
 
     def __repr__(self) -> str:
-        return f"Plan({self.hash[:12]}, {int(self.constraint.plan.sum())} states, {self.mechanism_name})"
+        return f"StepPlan({self.hash[:12]}, {int(self.constraint.plan.sum())} states, {self.mechanism_name})"
 
 
 def record_of(inputs: bytes, body: str, description: str, packed: bytes, n_states: int) -> PlanRecord:
@@ -289,7 +289,7 @@ class Likelihood:
     contracted: Constraint | None
 
     @classmethod
-    def of(cls, plan: Plan) -> Likelihood | None:
+    def of(cls, plan: StepPlan) -> Likelihood | None:
         """The likelihood of a plan, or None where it is not of the kind that floats serve exactly."""
         law = plan.mechanism.float_law
         if law is None:
@@ -340,7 +340,7 @@ class TableLikelihood(Likelihood):
     rows: FloatArray
 
     @classmethod
-    def of_table(cls, plan: Plan) -> TableLikelihood | None:
+    def of_table(cls, plan: StepPlan) -> TableLikelihood | None:
         """The likelihood of a table's plan, else None."""
         if not isinstance(plan.mechanism, AnswerTable):
             return None
@@ -366,10 +366,10 @@ class TableLikelihood(Likelihood):
         return self.rows[numbers] if (numbers >= 0).all() else None
 
 
-_KNOWN: WeakKeyDictionary[Plan, Likelihood | None] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[StepPlan, Likelihood | None] = WeakKeyDictionary()
 
 
-def likelihood_of(plan: Plan) -> Likelihood | None:
+def likelihood_of(plan: StepPlan) -> Likelihood | None:
     """`Likelihood.of`, made once for a plan unless it is very large."""
     if plan in _KNOWN:
         return _KNOWN[plan]
@@ -379,7 +379,7 @@ def likelihood_of(plan: Plan) -> Likelihood | None:
     return made
 
 
-def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
+def updated(prior: Belief, plan: StepPlan, z: IntArray) -> Belief | None:
     """The prior given an answer z (d,), as `Likelihood.at` and `Belief.weighted` have it; None where floats do not do.
 
     Nothing is kept for a second answer but of a table: with a plan of its own at every step there is none.
@@ -420,7 +420,7 @@ class Position(NamedTuple):
             return self.prior.support
         return delta_states(self.prior.probability, self.prior.support, constraint.exact)
 
-    def condition(self, plan: Plan, z: IntArray) -> Belief:
+    def condition(self, plan: StepPlan, z: IntArray) -> Belief:
         """The belief given this step's release, too."""
         posterior = updated(self.prior, plan, z)
         if posterior is None:

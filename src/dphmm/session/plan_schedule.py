@@ -13,7 +13,7 @@ import numpy as np
 
 from dphmm.accounting.ledger import PlanRecord
 from dphmm.session.options import StepChoice
-from dphmm.session.plan import NO_PARTNERS, Plan, recorded_joint_edges
+from dphmm.session.plan import NO_PARTNERS, StepPlan, recorded_joint_edges
 from dphmm.session.setting import Setting
 from dphmm.types import BoolArray, IntArray
 
@@ -38,7 +38,7 @@ class PlanSchedule:
         self._period = 0
         self._others: dict[tuple[bytes, str], int] = {(b"", ""): 0}
         self._given: list[tuple[IntArray, StepChoice | None]] = [(NO_PARTNERS, None)]
-        self._plans: OrderedDict[int, Plan] = OrderedDict()
+        self._plans: OrderedDict[int, StepPlan] = OrderedDict()
         self._lock = threading.Lock()
         # What is possible does not depend on the slot.
         self._append(setting.first(self._model.example_origin).prior.latent.support)
@@ -85,12 +85,12 @@ class PlanSchedule:
         """The secrets (S,) that are possible under a plan."""
         return self._planned[number & (1 << _SUPPORT_BITS) - 1]
 
-    def plan(self, number: int) -> Plan:
+    def plan(self, number: int) -> StepPlan:
         """The plan of a number, which is made when it is first asked for. Raises as the planner does."""
         plan = self._plans.get(number)
         return self._made(number) if plan is None else plan
 
-    def _made(self, number: int) -> Plan:
+    def _made(self, number: int) -> StepPlan:
         support = self.support_of(number)
         partners, choice = self._given[number >> _SUPPORT_BITS]
         plan = self._setting.under(choice).planner.plan(support, support, partners, choice)

@@ -16,7 +16,7 @@ from dphmm.accounting.records import shown
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
 
@@ -47,7 +47,7 @@ def check_public(setting: Setting) -> None:
         raise InvalidInput("steps", f"constraint {setting.options.constraint}", expected)
 
 
-def coming_plans(setting: Setting, steps: int) -> list[Plan]:
+def coming_plans(setting: Setting, steps: int) -> list[StepPlan]:
     """The plans of the first steps; InvalidInput where they depend on what is released."""
     check_public(setting)
     schedule = PlanSchedule(setting)

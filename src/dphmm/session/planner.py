@@ -37,7 +37,7 @@ from dphmm.sensitivity.protection import (
     without,
 )
 from dphmm.session.options import Options, StepChoice
-from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
+from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, StepPlan
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, IntArray
 
@@ -88,7 +88,7 @@ class Planner:
         self._number = narrowest(space.n_states)
         most = max(16, _MOST_CACHED_STATES // space.n_states)
         self._most_plans = most if isinstance(options.constraint, Support) else min(most, _MOST_CACHED_DELTA_SETS)
-        self._plans: OrderedDict[_Key, Plan] = OrderedDict()
+        self._plans: OrderedDict[_Key, StepPlan] = OrderedDict()
         self._lock = threading.Lock()
         self._ways: IntArray | None = None
 
@@ -98,7 +98,7 @@ class Planner:
         plan_set: BoolArray,
         partners: IntArray = NO_PARTNERS,
         choice: StepChoice | None = None,
-    ) -> Plan:
+    ) -> StepPlan:
         """The plan of a step: from the cache, or made now.
 
         ``partners`` (p, 2) are edges that another query of the same timestamp has fixed. From ``choice`` it takes
@@ -123,7 +123,7 @@ class Planner:
         return plan
 
     @property
-    def made(self) -> list[Plan]:
+    def made(self) -> list[StepPlan]:
         """The plans that it keeps."""
         with self._lock:
             return list(self._plans.values())
@@ -136,7 +136,7 @@ class Planner:
         partners: IntArray,
         choice: StepChoice | None,
         split: str | None,
-    ) -> Plan:
+    ) -> StepPlan:
         plan = self._plans.get(key)
         if plan is None:
             plan = self._make(support, plan_set, partners, key, choice, split)
@@ -155,7 +155,7 @@ class Planner:
         key: _Key,
         choice: StepChoice | None,
         split: str | None = None,
-    ) -> Plan:
+    ) -> StepPlan:
         by_edges = self._hops if self.space.has_labels else None
         constraint = Constraint.surrogated(support, plan_set, self.space, by_edges)
         lattice, chosen = self.space.lattice, self._chosen
@@ -165,7 +165,7 @@ class Planner:
             chosen = {**chosen, "joins": "given"}
             step = step._replace(fixed=choice.fixed(policy, constraint, partners), method=choice.protection)
         step, body = step.protected(split)
-        return Plan(
+        return StepPlan(
             constraint=step.constraint,
             epsilon=self.options.epsilon,
             lattice=lattice,
@@ -193,7 +193,7 @@ class Planner:
         """The SHA-256 of all public inputs of a plan: `inputs_of`, with the line of this planner."""
         return inputs_of(self._shared, support, plan_set, surrogate, partners)
 
-    def hashed_parts(self, plan: Plan) -> tuple[bytes, bytes, bytes, IntArray]:
+    def hashed_parts(self, plan: StepPlan) -> tuple[bytes, bytes, bytes, IntArray]:
         """The parts of a plan's hash: `inputs_of` hashes these, then the partners.
 
         The shared line; support and plan set, a bit for each state; surrogates (N,), before any state was merged.

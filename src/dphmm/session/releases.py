@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 
@@ -71,7 +71,7 @@ class Release:
         return self.z is not None
 
 
-class Released(NamedTuple):
+class ReleasedRow(NamedTuple):
     """One published row: its user, its time (microseconds since 1970 UTC; None without times), and the release."""
 
     user: str
@@ -101,10 +101,10 @@ class ReleaseTerms(NamedTuple):
 #: What a row has that was not asked.
 NOT_ASKED = ReleaseTerms(Fraction(0), Fraction(0), "", "", False)
 
-_TERMS: WeakKeyDictionary[Plan, ReleaseTerms] = WeakKeyDictionary()
+_TERMS: WeakKeyDictionary[StepPlan, ReleaseTerms] = WeakKeyDictionary()
 
 
-def terms_of(plan: Plan) -> ReleaseTerms:
+def terms_of(plan: StepPlan) -> ReleaseTerms:
     """The terms of a plan, put together once."""
     if plan not in _TERMS:
         _TERMS[plan] = ReleaseTerms(plan.promised, plan.cost, plan.hash, plan.mechanism_name, plan.constant)
@@ -116,12 +116,12 @@ _COLUMNS = ("times", "t", "z", "z_lattice", "secure", "term")
 
 
 @dataclass(frozen=True, eq=False)
-class Releases(Sequence[Released]):
+class Releases(Sequence[ReleasedRow]):
     """Published rows (n,) in order of user and step, column by column; row i is under ``terms[term[i]]``.
 
     ``users`` (n,), ``times`` (n,) or None, ``t`` (n,), ``z`` and ``z_lattice`` (n, d), ``secure`` (n,). A row that was
     not asked has the terms `NOT_ASKED`, and 0 as z. With ``labels``, the names of all states, z is a number here.
-    As a sequence it gives each row as `Released`.
+    As a sequence it gives each row as `ReleasedRow`.
     """
 
     users: list[str]
@@ -135,7 +135,7 @@ class Releases(Sequence[Released]):
     labels: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, rows: Sequence[Released]) -> Releases:
+    def of(cls, rows: Sequence[ReleasedRow]) -> Releases:
         """The columns of rows."""
         if isinstance(rows, Releases):
             return rows
@@ -197,10 +197,10 @@ class Releases(Sequence[Released]):
         return len(self.users)
 
     @overload
-    def __getitem__(self, row: int) -> Released: ...
+    def __getitem__(self, row: int) -> ReleasedRow: ...
     @overload
-    def __getitem__(self, row: slice) -> list[Released]: ...
-    def __getitem__(self, row: int | slice) -> Released | list[Released]:
+    def __getitem__(self, row: slice) -> list[ReleasedRow]: ...
+    def __getitem__(self, row: int | slice) -> ReleasedRow | list[ReleasedRow]:
         if isinstance(row, slice):
             return [self[number] for number in range(*row.indices(len(self)))]
         user = self.users[row]
@@ -218,9 +218,9 @@ class Releases(Sequence[Released]):
             constant=terms.constant,
             secure=bool(self.secure[row]),
         )
-        return Released(user, None if self.times is None else int(self.times[row]), release)
+        return ReleasedRow(user, None if self.times is None else int(self.times[row]), release)
 
-    def __iter__(self) -> Iterator[Released]:
+    def __iter__(self) -> Iterator[ReleasedRow]:
         return (self[row] for row in range(len(self)))
 
 

@@ -55,7 +55,7 @@ from dphmm.samplers.entropy import is_secure
 from dphmm.session.answer import answer
 from dphmm.session.block import Blocked
 from dphmm.session.options import StepChoice, check_same_policy
-from dphmm.session.plan import Plan, Position, all_partners
+from dphmm.session.plan import Position, StepPlan, all_partners
 from dphmm.session.setting import Setting, as_kept, option_words
 from dphmm.types import Bits, BoolArray, IntArray
 
@@ -280,7 +280,7 @@ class PlannedRequests(NamedTuple):
     ``blocked`` the plans that were made together.
     """
 
-    plans: Sequence[Plan]
+    plans: Sequence[StepPlan]
     plan_of: IntArray
     before: Sequence[Position] = ()
     blocked: Blocked | None = None
@@ -293,7 +293,7 @@ class StoredRows(NamedTuple):
     """
 
     row: IntArray
-    plans: Sequence[Plan | None]
+    plans: Sequence[StepPlan | None]
     entries: Sequence[Entry]
 
 
@@ -306,7 +306,7 @@ class AnsweredRows(NamedTuple):
 
     row: IntArray
     z: IntArray
-    plans: Sequence[Plan]
+    plans: Sequence[StepPlan]
     plan: IntArray
     secure: BoolArray
     fresh: BoolArray
@@ -610,7 +610,7 @@ def _requests(
 
 
 def _release_of(
-    plan: Plan, secure: bool, subject: str = "", query: str = "", t: int = 1, moment: int = NO_MOMENT
+    plan: StepPlan, secure: bool, subject: str = "", query: str = "", t: int = 1, moment: int = NO_MOMENT
 ) -> Request:
     """The release of a step under a plan, as a ledger is asked for it."""
     return plan.request.of_step(subject, query, t, secure, moment)
@@ -620,7 +620,7 @@ def together(parts: Sequence[AnsweredRows]) -> AnsweredRows:
     """Several rounds as one, by row."""
     row = np.concatenate([part.row for part in parts])
     order = np.argsort(row, kind="stable")
-    plans: dict[str, Plan] = {}
+    plans: dict[str, StepPlan] = {}
     for part in parts:
         plans |= {plan.hash: plan for plan in part.plans}
     number_of = {name: number for number, name in enumerate(plans)}

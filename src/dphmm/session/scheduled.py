@@ -15,7 +15,7 @@ import numpy as np
 from dphmm.accounting.ledger import Entry, Ledger, Transaction
 from dphmm.session.plan import (
     NO_PARTNERS,
-    Plan,
+    StepPlan,
     check_made_again,
 )
 from dphmm.session.plan_schedule import PlanSchedule
@@ -99,10 +99,10 @@ class Scheduled:
         for _ in self.plans_of(entries):
             pass
 
-    def plans_of(self, entries: Sequence[Entry]) -> Iterator[Plan | None]:
+    def plans_of(self, entries: Sequence[Entry]) -> Iterator[StepPlan | None]:
         """The plans of stored steps, None for a skip. Raises InvalidInput for one that the schedule does not make."""
         numbers = self.schedule.numbers(np.array([entry.t for entry in entries], dtype=np.int64)).tolist()
-        known: dict[tuple[int, str], Plan] = {}
+        known: dict[tuple[int, str], StepPlan] = {}
         for number, entry in zip(numbers, entries, strict=True):
             if entry.z is None:
                 yield None
@@ -112,7 +112,7 @@ class Scheduled:
                 known[key] = self._plan_of(number, entry)
             yield known[key]
 
-    def _plan_of(self, number: int, entry: Entry) -> Plan:
+    def _plan_of(self, number: int, entry: Entry) -> StepPlan:
         """The plan of an entry: the step's own, or that beside the partners that were recorded."""
         plan = self.schedule.plan(number)
         if plan.hash != entry.plan_hash:

@@ -25,10 +25,10 @@ from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.protection import Partner
-from dphmm.session.believing import Reading, belief_after, believed_model
+from dphmm.session.believing import SettingReader, belief_after, believed_model
 from dphmm.session.estimates import Estimate, estimate
 from dphmm.session.options import Partners, checked_caps, checked_ledger, epsilon_of_step, promise_beside
-from dphmm.session.plan import Plan, Position, chosen_of
+from dphmm.session.plan import Position, StepPlan, chosen_of
 from dphmm.session.releases import NOT_ASKED, Release
 from dphmm.session.rounds import (
     FIRST_ROW,
@@ -216,7 +216,7 @@ class ReleaseSession:
         posterior = self.posterior
         if posterior is None:
             raise InvalidInput("t", "no step so far", "an estimate after the first release or skip")
-        reading = Reading(self._setting, believed_model(self._setting, believe))
+        reading = SettingReader(self._setting, believed_model(self._setting, believe))
         if reading.believed is not None:
             stored = self._stored_plans(self._t - 1)
             answers = [(entry.t, plan, np.array(entry.z, dtype=np.int64)) for entry, plan in stored if plan is not None]
@@ -229,7 +229,7 @@ class ReleaseSession:
         return self._ledger.spent(self._subject.name)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> StepPlan:
         """The plan of the coming step: a function of public data."""
         partners = partners_at(self._ledger, self._subject.name, self._t, self._setting)
         support = plan_set = self.support
@@ -504,7 +504,7 @@ class ReleaseSession:
             if self._is_row(entry):
                 yield _release(self._setting, plan, entry.t, np.array(entry.z), entry.secure)
 
-    def _stored_plans(self, last: int) -> Iterator[tuple[Entry, Plan | None]]:
+    def _stored_plans(self, last: int) -> Iterator[tuple[Entry, StepPlan | None]]:
         """The ledger's steps through ``last``, in order, each with its plan, made again; None of one without answer."""
         setting, beliefs = self._setting, self._engine.beliefs
         entries = [entry for entry in self._ledger.entries(self._subject.name, setting.query) if entry.t <= last]
@@ -538,7 +538,7 @@ class ReleaseSession:
         return f"ReleaseSession(subject={self._subject.name!r}, query={self._setting.query!r}, t={self._t})"
 
 
-def _release(setting: Setting, plan: Plan | None, t: int, z: IntArray, secure: bool) -> Release:
+def _release(setting: Setting, plan: StepPlan | None, t: int, z: IntArray, secure: bool) -> Release:
     """The release of a step; without a plan it was not asked, and z is nothing."""
     if plan is None:
         return Release(t, None, None, *NOT_ASKED, secure)

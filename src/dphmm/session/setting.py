@@ -34,8 +34,8 @@ from dphmm.sensitivity.protection import AUTO, MERGE, PROTECTIONS, Partner
 from dphmm.session.options import CHOICES, Options, Partners, PlanChoices, StepChoice, checked_varies, recorded_choice
 from dphmm.session.plan import (
     NO_PARTNERS,
-    Plan,
     Position,
+    StepPlan,
     plan_states,
     recorded_joins,
     recorded_joint_edges,
@@ -239,12 +239,12 @@ class Setting:
         """Positions before step 1, by the slot of the move to it."""
         return {}
 
-    def plan(self, position: Position, partners: IntArray = NO_PARTNERS, choice: StepChoice | None = None) -> Plan:
+    def plan(self, position: Position, partners: IntArray = NO_PARTNERS, choice: StepChoice | None = None) -> StepPlan:
         """The plan of the step that a subject stands before; ``partners`` (p, 2) are fixed by its other queries."""
         planner = self.planner if choice is None else self.under(choice).planner
         return planner.plan(position.prior.support, position.constrain(self.options.constraint), partners, choice)
 
-    def made_again(self, support: BoolArray, record: PlanRecord) -> Plan:
+    def made_again(self, support: BoolArray, record: PlanRecord) -> StepPlan:
         """The plan that a record makes on a support (N,), whatever was chosen for its step.
 
         Raises InvalidInput for a damaged record, and for a policy that is not among ``policies``.
@@ -308,7 +308,7 @@ class Setting:
         base = StepChoice() if choice is None else choice
         return [choice, replace(base, split=JOIN), replace(base, split=MERGE)]
 
-    def first_plan(self) -> Plan:
+    def first_plan(self) -> StepPlan:
         """The plan of step 1, which is everybody's; with slots and δ-sets, an example's."""
         return self.plan(self.first(self.model.example_origin))
 

@@ -22,14 +22,14 @@ import numpy as np
 from dphmm._kernels.filter import TRUSTED
 from dphmm.accounting.ledger import Entry, Ledger
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.markov.filtering import Belief, Rows, likeliest_path
+from dphmm.markov.filtering import Belief, LikelihoodRows, likeliest_path
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.smoothing import KEPT, Observed, smooth
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.believing import Reading, belief_after, believed_model
+from dphmm.session.believing import SettingReader, belief_after, believed_model
 from dphmm.session.options import StepChoice
-from dphmm.session.own_places import OwnPlaces, Person, own_jumps
-from dphmm.session.plan import NO_PARTNERS, Plan, Position, check_made_again, likelihood_of, spread
+from dphmm.session.own_places import OwnPlaces, PersonObservations, own_jumps
+from dphmm.session.plan import NO_PARTNERS, Position, StepPlan, check_made_again, likelihood_of, spread
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.rounds import check_gap, check_joint
 from dphmm.session.setting import Setting, Subjects, check_header
@@ -97,7 +97,7 @@ class Smoother:
     """
 
     def __init__(self, setting: Setting, subjects: Subjects | None = None, believed: MarkovModel | None = None) -> None:
-        self.setting, self.model, self.reading = setting, setting.model, Reading(setting, believed)
+        self.setting, self.model, self.reading = setting, setting.model, SettingReader(setting, believed)
         self._chosen = subjects if subjects is not None and subjects.chosen else None
         shared = setting.has_public_plans and self._chosen is None
         self._schedule = PlanSchedule(setting) if shared else None
@@ -113,12 +113,14 @@ class Smoother:
         """The estimates from all answers of one subject, as `smooth_people` for several."""
         return next(smooth_people([(self, published, beside)], marginals=marginals, path=path))
 
-    def person(self, published: AnswerHistory, beside: Sequence[tuple[Smoother, AnswerHistory]] = ()) -> Person:
+    def person(
+        self, published: AnswerHistory, beside: Sequence[tuple[Smoother, AnswerHistory]] = ()
+    ) -> PersonObservations:
         """One subject's answers, and those of its other queries, to learn places from; raises as `smooth` does."""
         steps = self.observed(published, beside)
-        return Person(published.subject, steps.reading.model, observed_of(steps), steps.asked)
+        return PersonObservations(published.subject, steps.reading.model, observed_of(steps), steps.asked)
 
-    def planned(self, support: BoolArray, published: AnswerHistory, n: int, partners: IntArray) -> Plan | None:
+    def planned(self, support: BoolArray, published: AnswerHistory, n: int, partners: IntArray) -> StepPlan | None:
         """The plan of the n-th row beside partners (p, 2) that other queries fixed; None where no plan has its hash."""
         may = published.may_have(n, self._chosen)
         for choice in (variant for each in may for variant in self.setting.may_be(each)):
@@ -209,7 +211,7 @@ class Smoother:
             position = position.predict(model, known)
         return OwnPlans(self.setting, sets, choices, np.arange(len(sets)))
 
-    def _drawn_under(self, position: Position, published: AnswerHistory, n: int) -> tuple[Plan, StepChoice | None]:
+    def _drawn_under(self, position: Position, published: AnswerHistory, n: int) -> tuple[StepPlan, StepChoice | None]:
         """The plan of the n-th row, which has the row's hash, and what was chosen for its step."""
         may, made = published.may_have(n, self._chosen), ""
         for choice in (variant for each in may for variant in self.setting.may_be(each)):
@@ -319,7 +321,7 @@ class SharedPlans:
     schedule: PlanSchedule
     numbers: IntArray
 
-    def at(self, step: int) -> Plan:
+    def at(self, step: int) -> StepPlan:
         """The plan of the n-th answer."""
         return self.schedule.plan(int(self.numbers[step]))
 
@@ -333,7 +335,7 @@ class OwnPlans:
     choices: list[StepChoice | None]
     numbers: IntArray
 
-    def at(self, step: int) -> Plan:
+    def at(self, step: int) -> StepPlan:
         """The plan of the n-th answer."""
         n, choice = self.setting.space.n_states, self.choices[step]
         support, plan_set = (np.unpackbits(bits, count=n).astype(np.bool_) for bits in self.sets[step])
@@ -349,9 +351,9 @@ class Steps:
     asked. ``whole``: the likelihoods of all of them, where they are made already.
     """
 
-    whole: Rows | None = None
+    whole: LikelihoodRows | None = None
 
-    def __init__(self, reading: Reading, published: AnswerHistory, made_again: SharedPlans | OwnPlans) -> None:
+    def __init__(self, reading: SettingReader, published: AnswerHistory, made_again: SharedPlans | OwnPlans) -> None:
         self.reading, self.published, self.made_again = reading, published, made_again
         before = reading.before(int(published.t[0]), published.origin)
         self.prior, self.ahead = before.prior, before.ahead
@@ -360,18 +362,18 @@ class Steps:
         self.asked = np.array([plan != "" for plan in published.plans], dtype=np.bool_)
 
     @property
-    def plans(self) -> list[tuple[int, Plan]]:
+    def plans(self) -> list[tuple[int, StepPlan]]:
         """The plan of every answer, with its step."""
         return [(int(self.t[n]), self.made_again.at(n)) for n in np.flatnonzero(self.asked).tolist()]
 
-    def rows(self, first: int, last: int) -> Rows:
+    def rows(self, first: int, last: int) -> LikelihoodRows:
         """The likelihood of the answers first..last, given each state of the model."""
         if self.whole is None:
             return _rows_of([(self, first, last)])[0]
-        return Rows(self.whole.values, self.whole.logged, self.whole.which[first:last])
+        return LikelihoodRows(self.whole.values, self.whole.logged, self.whole.which[first:last])
 
 
-def _rows_of(parts: Sequence[tuple[Steps, int, int]]) -> list[Rows]:
+def _rows_of(parts: Sequence[tuple[Steps, int, int]]) -> list[LikelihoodRows]:
     """The answers first..last of some people, whose plans are of one schedule: equal answers have one row in all."""
     sizes = [last - first for _, first, last in parts]
     owner, place = np.repeat(np.arange(len(parts)), sizes), np.concatenate([np.arange(a, b) for _, a, b in parts])
@@ -395,10 +397,10 @@ def _rows_of(parts: Sequence[tuple[Steps, int, int]]) -> list[Rows]:
     prior = parts[0][0].prior
     table = np.concatenate(values or [np.empty((0, prior.n_states))]), np.concatenate(logged or [np.zeros(0, np.bool_)])
     table = prior.lifted(table[0]), table[1]
-    return [Rows(*table, part) for part in np.split(which, np.cumsum(sizes)[:-1])]
+    return [LikelihoodRows(*table, part) for part in np.split(which, np.cumsum(sizes)[:-1])]
 
 
-def likelihood_rows(plan: Plan, answers: IntArray, everywhere: bool = False) -> Rows:
+def likelihood_rows(plan: StepPlan, answers: IntArray, everywhere: bool = False) -> LikelihoodRows:
     """The likelihood of a plan's answers (k, d), given each state, up to constants; equal answers have one row.
 
     ``everywhere``: states outside the plan's support count too, with the answer of their surrogate; else these
@@ -419,7 +421,7 @@ def likelihood_rows(plan: Plan, answers: IntArray, everywhere: bool = False) -> 
         possible = support & plan.mechanism.possible(different[number], plan.image)
         logs = plan.log_likelihood(different[number])
         values[number] = np.where(possible & np.isfinite(logs[possible]).all(), logs, -np.inf)
-    return Rows(values, logged, which)
+    return LikelihoodRows(values, logged, which)
 
 
 def different_rows(z: IntArray) -> tuple[IntArray, IntArray]:
@@ -493,7 +495,7 @@ class JointSteps:
         self._answers = [self._drawn(self._schedule.support(t), waiting) for t, waiting in rows.items()]
         self.asked = np.array([len(answers) > 0 for answers in self._answers], dtype=np.bool_)
 
-    def rows(self, first: int, last: int) -> Rows:
+    def rows(self, first: int, last: int) -> LikelihoodRows:
         """The log likelihood of all answers of the steps first..last, given each state of the model."""
         values = np.zeros((last - first, self.prior.n_states))
         for place, answers in enumerate(self._answers[first:last]):
@@ -502,19 +504,19 @@ class JointSteps:
                 if np.isneginf(likelihood.values.max()):
                     raise _impossible(published.at(int(published.t[row])))
                 values[place] += likelihood.logs[0]
-        return Rows(self.prior.lifted(values), np.ones(len(values), dtype=np.bool_), np.arange(len(values)))
+        return LikelihoodRows(self.prior.lifted(values), np.ones(len(values), dtype=np.bool_), np.arange(len(values)))
 
     @property
-    def plans(self) -> list[tuple[int, Plan]]:
+    def plans(self) -> list[tuple[int, StepPlan]]:
         """The plan of every answer, with its step."""
         pairs = zip(self.t.tolist(), self._answers, strict=True)
         return [(t, plan) for t, answers in pairs for plan, _, _ in answers]
 
     def _drawn(
         self, support: BoolArray, waiting: list[tuple[Smoother, AnswerHistory, int]]
-    ) -> list[tuple[Plan, AnswerHistory, int]]:
+    ) -> list[tuple[StepPlan, AnswerHistory, int]]:
         """The plans of one step's answers: each was made beside the partners that those before it had fixed."""
-        drawn: list[tuple[Plan, AnswerHistory, int]] = []
+        drawn: list[tuple[StepPlan, AnswerHistory, int]] = []
         while waiting:
             partners = NO_PARTNERS
             if drawn:
@@ -580,7 +582,7 @@ def joint_belief(
     Source: docs/proofs/joint-queries.md.
     """
     stored: dict[int, list[tuple[Setting, Entry]]] = {}
-    last, start, origin, answers = 0, None, "", list[tuple[int, Plan, IntArray]]()
+    last, start, origin, answers = 0, None, "", list[tuple[int, StepPlan, IntArray]]()
     for _, query in ledger.sessions_of([subject]):
         header = ledger.header(subject, query)
         space = spaces if isinstance(spaces, StateSpace) else spaces.get(query)
@@ -590,7 +592,7 @@ def joint_belief(
         origin = header.options.get("origin", "")
         check_header(setting.header(subject, origin), header)
         start = setting.first(origin) if start is None else start
-        reads = Reading(setting, believed_model(setting, believe))
+        reads = SettingReader(setting, believed_model(setting, believe))
         for entry in ledger.entries(subject, query):
             last = max(last, entry.through)
             if entry.z is not None and (t is None or entry.t <= t):

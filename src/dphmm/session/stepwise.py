@@ -24,8 +24,8 @@ from dphmm.session.options import StepChoice
 from dphmm.session.plan import (
     ALGORITHM_VERSION,
     NO_PARTNERS,
-    Plan,
     Position,
+    StepPlan,
     check_made_again,
     spread,
 )
@@ -124,14 +124,14 @@ class Stepwise:
         pending, together = constrained
         block = None if together is None else together.blocks.plan(together)
         numbers: dict[str, int] = {}
-        plans: list[Plan] = []
+        plans: list[StepPlan] = []
         rows: list[int] = []
         plan_of, beliefs = [-1] * len(layout.t), [-1] * len(pending)
         for at, step in enumerate(pending):
             plan_set, row = step.plan_set, step.row
             if plan_set is None:
                 continue
-            plan: Plan | None = None if block is None or row < 0 else block.plans[row]
+            plan: StepPlan | None = None if block is None or row < 0 else block.plans[row]
             if plan is None:
                 # A plan is kept: of a copy, so as not to keep the plan sets of the whole block.
                 plan_set, row = plan_set if row < 0 else plan_set.copy(), -1
@@ -297,7 +297,7 @@ class Stepwise:
 
         Their records are not read, so a damaged one is not found here.
         """
-        recorded: list[tuple[int, int, Plan]] = []
+        recorded: list[tuple[int, int, StepPlan]] = []
         z: list[tuple[int, ...]] = []
         for number, (place, entry) in enumerate(zip(before, entries, strict=True)):
             row = row_of.get(id(place.prior), -1)
@@ -361,7 +361,7 @@ class Walked(NamedTuple):
     """A stored step: its plan (None for a skip), the belief given it, and where the subject stands after it."""
 
     entry: Entry
-    plan: Plan | None
+    plan: StepPlan | None
     posterior: Belief
     after: Position
 

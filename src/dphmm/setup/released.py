@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from dphmm.session.smoothing import SmoothedSteps
     from dphmm.statement.release import ReleaseStatement
     from dphmm.statement.story import Story
-    from dphmm.statement.verdict import Found
+    from dphmm.statement.verdict import ReaderFindings
     from dphmm.states.space import StateSpace
 
 
@@ -630,7 +630,7 @@ def _utc(moment: str) -> Any:
     return stamp.tz_localize("UTC") if stamp.tzinfo is None else stamp.tz_convert("UTC")
 
 
-def found_in(rows: ReleasedRows, planned: SchedulePlan, step: int | None) -> Found | None:
+def found_in(rows: ReleasedRows, planned: SchedulePlan, step: int | None) -> ReaderFindings | None:
     """A reader's findings about a released file by its plan, whose simulated people have a row at every step from 1 on.
 
     None if somebody of the file has a hole in their rows, earlier answers in another file, or no whole block.

@@ -24,14 +24,14 @@ from dphmm.storage.inputs import PathLike
 from dphmm.storage.ledger import COMMANDS, SqliteLedger, open_ledger, stored_spelling
 from dphmm.storage.private_tables import write_rejected
 from dphmm.storage.release_folder import COUNTS, REJECTED, ReleaseFolder
-from dphmm.storage.released import Published
+from dphmm.storage.released import FileSums
 from dphmm.storage.trajectories import LoadedVisits, by_reason
 from dphmm.types import Bits
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
     from dphmm.choose.schedule_plan import SchedulePlan
-    from dphmm.session.releases import Released as Answered
+    from dphmm.session.releases import ReleasedRow
     from dphmm.statement.origin import Whom
     from dphmm.statement.release import ReleaseStatement
 
@@ -84,7 +84,7 @@ class FinishedRelease(NamedTuple):
 
     released: Released
     batch: Batch
-    published: Published
+    published: FileSums
     statement: ReleaseStatement
     after: int
     rejected: Mapping[str, int]
@@ -129,7 +129,7 @@ class FolderRelease:
         owner. during : a context of the release, entered before the first answer, that gives its progress. Raises as
         `Plan.release`.
         """
-        batch, place, published = self.batch, self.place, Published()
+        batch, place, published = self.batch, self.place, FileSums()
         setting = batch.setting
         public = PublicSide(setting.model, setting.policy, setting.space, self.planned, setting.options.mechanism)
         public.check_same(place)
@@ -156,7 +156,7 @@ class FolderRelease:
         return FinishedRelease(Released(place), batch, published, statement, after, rejected)
 
 
-def _after(rows: Sequence[Answered], promise: SequencePromise | None) -> int:
+def _after(rows: Sequence[ReleasedRow], promise: SequencePromise | None) -> int:
     """The number of rows after the sequence of a promise, without an answer."""
     if promise is None or promise.steps is None or not isinstance(rows, Releases):
         return 0

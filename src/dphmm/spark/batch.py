@@ -2,8 +2,8 @@
 
 All rows of a user come to one task by a hash of the user's key, so that spellings of one name meet. A task draws with
 words that are a function of the key of the job and of all that its draws depend on, so attempts that are repeated or
-race each other draw the same. Nothing is shown before the one commit, and `Released.table` reads what was committed: no
-frame that draws is ever handed out.
+race each other draw the same. Nothing is shown before the one commit, and `SparkRelease.table` reads what was
+committed: no frame that draws is ever handed out.
 
 Proof: docs/proofs/table-commit.md, docs/proofs/keyed-words.md. Decision: docs/adr/0027.
 """
@@ -42,7 +42,7 @@ from dphmm.storage.cells import explained
 from dphmm.storage.commit_log import Committed, Entry
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.release_table import ReleaseTable, Turn
-from dphmm.storage.released import Published
+from dphmm.storage.released import FileSums
 from dphmm.storage.table_ledger import PREFIX
 from dphmm.types import Exact
 
@@ -73,7 +73,7 @@ _ELSEWHERE = {
 
 
 @dataclass(frozen=True)
-class Released:
+class SparkRelease:
     """The result of a job: ``entry`` is its number in the log, ``statement`` the privacy statement of its rows.
 
     ``report.outside`` and ``report.drifted`` are for the data owner alone: rows whose place or name is in no state, and
@@ -150,7 +150,7 @@ def release(
     holder: str | None = None,
     key: JobKey | None = None,
     **choices: Unpack[BatchChoices],
-) -> Released:
+) -> SparkRelease:
     """Release the rows of a Spark frame into a release table, on its executors.
 
     Parameters
@@ -171,7 +171,7 @@ def release(
 
     Returns
     -------
-    Released : the committed job. Of several rows of a user in one step at the same time, those count that come last
+    SparkRelease : the committed job. Of several rows of a user in one step at the same time, those count that come last
     (or first) by the values of their columns.
 
     Raises
@@ -228,7 +228,7 @@ def release(
             raise _raised(outcome.refused, f"; {committed.document['rows']} rows were committed before it")
     plans = {plan for outcome in outcomes if outcome.counted is not None for plan in outcome.counted.plans}
     report = BatchReport(**_total(outcome.counts for outcome in outcomes), plans=plans)
-    return Released(spark, table, batch.setting.query, committed.number, report, statement)
+    return SparkRelease(spark, table, batch.setting.query, committed.number, report, statement)
 
 
 def _check_public(frame: Any, model: Any, policy: Any, space: Any, model_people: str, choices: BatchChoices) -> None:
@@ -424,7 +424,7 @@ def _commit(
     turn: Turn, batch: Batch, outcomes: Sequence[Outcome], placing: Placing, model_people: str
 ) -> tuple[Committed, ReleaseStatement | None]:
     """Make the files part of the table, with the privacy statement of their rows."""
-    published = Published.of_parts(outcome.counted for outcome in outcomes if outcome.counted is not None)
+    published = FileSums.of_parts(outcome.counted for outcome in outcomes if outcome.counted is not None)
     statement = batch.statement(published, model_people, words="job key") if published.rows else None
     facts = {
         "query": batch.setting.query,

@@ -35,7 +35,7 @@ from dphmm.spark.tasks import keep_loaded, without_values
 from dphmm.states.visit_table import VisitTable
 from dphmm.storage.commit_log import TableFile
 from dphmm.storage.release_table import check_file, entry_name, say_attempt, write_rows
-from dphmm.storage.released import Counted, Published, released_table
+from dphmm.storage.released import Counted, FileSums, released_table
 from dphmm.storage.table_ledger import OF_A_LEDGER, PREFIX, ledger_of, with_ledger
 from dphmm.storage.trajectories import by_reason, load_visits
 from dphmm.types import IntArray
@@ -186,7 +186,7 @@ class BucketJob:
             published = released_table(fresh, batch.setting.space)
             path = Path(self.table) / "data" / entry_name(self.job, bucket)
             file = write_rows(with_ledger(published, fresh, ledger, query, last, promised), path)
-        counted = Published(() if fresh is None else fresh).counted()
+        counted = FileSums(() if fresh is None else fresh).counted()
         return Outcome(bucket, tag, file, _counts(batch.report), counted, refused)
 
 

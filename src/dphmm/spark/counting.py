@@ -18,7 +18,7 @@ import numpy as np
 
 from dphmm.accounting.person import key_by
 from dphmm.errors import InvalidInput
-from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.sensitivity import RecordBounds
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of_keys
 from dphmm.spark.settings import require_fixed
 from dphmm.spark.tasks import (
@@ -96,9 +96,9 @@ def count_transitions(
 
     Source: docs/proofs/learning.md.
     """
-    caps = Caps(max_length, max_sequences)
+    caps = RecordBounds(max_length, max_sequences)
     key_by(spelling)
-    return counted(frame, Roles.of(frame, space, columns), space, caps, checked_shortest(shortest), spelling)
+    return counted(frame, FrameColumns.of(frame, space, columns), space, caps, checked_shortest(shortest), spelling)
 
 
 def checked_shortest(shortest: int) -> int:
@@ -110,9 +110,9 @@ def checked_shortest(shortest: int) -> int:
 
 def counted(
     frame: Any,
-    roles: Roles,
+    roles: FrameColumns,
     space: StateSpace,
-    caps: Caps,
+    caps: RecordBounds,
     shortest: int,
     spelling: str,
     slots: Slots | None = None,
@@ -228,7 +228,7 @@ def named_columns(types: Mapping[str, str], given: Mapping[str, str] | None, rol
 
 
 @dataclass(frozen=True)
-class Roles:
+class FrameColumns:
     """The columns of a frame by role, and their types: public."""
 
     user: str
@@ -242,7 +242,7 @@ class Roles:
     known: str | None = None
 
     @classmethod
-    def of(cls, frame: Any, space: StateSpace, given: Mapping[str, str] | None) -> Roles:
+    def of(cls, frame: Any, space: StateSpace, given: Mapping[str, str] | None) -> FrameColumns:
         """The roles of the frame's columns, from their types. Raises InvalidInput for a missing or unfit one."""
         types = types_of(frame)
         named = named_columns(types, given, _ROLES)

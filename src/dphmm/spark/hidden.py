@@ -14,7 +14,7 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.hidden import HiddenOptions, PlannedHidden
-from dphmm.spark.counting import INTEGERS, TEXT, Roles, checked_type, key_totals, types_of
+from dphmm.spark.counting import INTEGERS, TEXT, FrameColumns, checked_type, key_totals, types_of
 from dphmm.spark.tasks import ByName, ByNumber, ByPair, CountLabelled, CountWords
 from dphmm.storage.publications import fit_counts_once
 from dphmm.types import Exact, IntArray
@@ -76,7 +76,7 @@ def fit_hidden(
         if name not in types:
             raise InvalidInput("columns", ", ".join(types), f"a column {role}, or columns={{{role!r}: NAME}}")
         checked_type(types, name, (*INTEGERS, *TEXT))
-    roles = replace(Roles.of(frame, symbols, {**named, "state": chosen["symbol"]}), known=chosen.get("state"))
+    roles = replace(FrameColumns.of(frame, symbols, {**named, "state": chosen["symbol"]}), known=chosen.get("state"))
     task: CountWords | CountLabelled
     if states is None:
         task = CountWords(planned.n_symbols, planned.order, planned.caps, roles.states(symbols))

@@ -24,14 +24,14 @@ from dphmm.dependent._records import MICROSECONDS, by_place
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import end_of
 from dphmm.markov.private.planned import PlannedFit
-from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.sensitivity import RecordBounds
 from dphmm.markov.stochastic import beginning
 from dphmm.spark.counting import (
     INTEGERS,
     MOMENTS,
     NUMBERS,
     TEXT,
-    Roles,
+    FrameColumns,
     checked_type,
     counted,
     key_totals,
@@ -279,7 +279,7 @@ def fit_private(
 
     Source: docs/proofs/learning.md.
     """
-    caps = Caps(max_length, max_sequences, neighbours)
+    caps = RecordBounds(max_length, max_sequences, neighbours)
     planned = PlannedFit(
         space.n_states,
         epsilon,
@@ -294,7 +294,7 @@ def fit_private(
         slots=slots,
         end=end_of(space, initial, step),
     )
-    roles, shortest = Roles.of(frame, space, columns), 1 if beginning(initial, step)[0] == "first" else 2
+    roles, shortest = FrameColumns.of(frame, space, columns), 1 if beginning(initial, step)[0] == "first" else 2
     model = fit_counts_once(
         ledger,
         event_id,

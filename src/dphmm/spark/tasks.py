@@ -39,13 +39,13 @@ from dphmm.accounting.person import key_by
 from dphmm.dependent._degrees import People, ends_among, mixed
 from dphmm.dependent._records import states_of_places
 from dphmm.errors import InvalidInput
-from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.sensitivity import RecordBounds
 from dphmm.markov.private.transition_counts import (
     UNSORTED,
     KeyTotals,
     LabelledCounter,
+    OwnerSteps,
     RowCounter,
-    Rows,
     SortedRows,
     WordCounter,
 )
@@ -178,7 +178,7 @@ class NotInOrder(Exception):
     """A bucket has too many rows to be put in order here, or two owners have one key."""
 
 
-class Part(NamedTuple):
+class OwnerRows(NamedTuple):
     """Rows (m,), all of one owner together. ``changed``: True where the row before, in any part, is another owner's."""
 
     changed: BoolArray
@@ -294,14 +294,14 @@ class CountOwners(ABC):
             keys, totals, again = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), True
         yield from self.parts.rows(keys, totals, again)
 
-    def _as_they_are(self, batches: Iterator[pa.RecordBatch], counter: SortedRows) -> Iterator[Part]:
+    def _as_they_are(self, batches: Iterator[pa.RecordBatch], counter: SortedRows) -> Iterator[OwnerRows]:
         """The rows that have an owner and a step."""
         owners = OwnerChanges()
         for batch in batches:
             known = self.owned(batch)
             counter.leave_out(len(batch) - len(known))
             if len(known):
-                yield Part(owners.of(known), *self.when(known))
+                yield OwnerRows(owners.of(known), *self.when(known))
 
     def owned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows with an owner and a step, and a time where there is one, in the ranges that a file reader takes."""
@@ -329,7 +329,7 @@ class CountRows(CountOwners):
     """Count transitions."""
 
     n_states: int
-    caps: Caps
+    caps: RecordBounds
     shortest: int
     states: States
     by_step: bool
@@ -348,7 +348,7 @@ class CountWords(CountOwners):
 
     n_states: int
     order: int
-    caps: Caps
+    caps: RecordBounds
     states: States
     by_step: bool = False
 
@@ -362,7 +362,7 @@ class CountLabelled(CountOwners):
     """Count starts, moves and emissions of known states; a row's state is its pair."""
 
     states: ByPair
-    caps: Caps
+    caps: RecordBounds
     by_step: bool = False
 
     @property
@@ -539,7 +539,7 @@ def _filled_up(content: bytes, lengths: IntArray, bounds: IntArray) -> Any:
     return pa.array(cells, pa.binary())
 
 
-def unpacked(batches: Iterator[pa.RecordBatch], counter: SortedRows) -> Iterator[Part]:
+def unpacked(batches: Iterator[pa.RecordBatch], counter: SortedRows) -> Iterator[OwnerRows]:
     """The rows that were packed, by bucket, in order by owner and step.
 
     Raises ValueError for buckets that are out of order, and NotInOrder for a bucket of more than ``MOST_HELD`` rows, or
@@ -598,7 +598,7 @@ def _values(column: Any) -> Any:
     return np.frombuffer(content or b"", dtype=np.uint8)[bounds[0] : bounds[-1]].view("<i8")
 
 
-def _in_order(rows: Columns) -> Part:
+def _in_order(rows: Columns) -> OwnerRows:
     """Rows of whole buckets by key and step. Raises NotInOrder for two owners of one key."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -620,7 +620,7 @@ def _in_order(rows: Columns) -> Part:
         name = rows.name.take(pa.array(order))
         if (np.asarray(pc.not_equal(name.slice(1), name.slice(0, len(name) - 1))) & ~changed[1:]).any():
             raise NotInOrder
-    return Part(changed, step[order], rows.state[order], None if rows.time is None else rows.time[order])
+    return OwnerRows(changed, step[order], rows.state[order], None if rows.time is None else rows.time[order])
 
 
 def _owned(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -910,7 +910,7 @@ class RecordCounter(SortedRows):
     def leave_out(self, rows: int) -> None:
         """These rows count nowhere."""
 
-    def _take(self, rows: Rows) -> None:
+    def _take(self, rows: OwnerSteps) -> None:
         if len(rows.step) == 0:
             return
         places = np.arange(len(rows.step))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import GEOMETRY
-from dphmm.statement.parts import Verdict
+from dphmm.statement.parts import Holds
 from dphmm.statement.sentences import rendered
 
 #: Who the model was fitted on: "others" than the released people (or nobody), the "same", or "unknown".
@@ -87,7 +87,7 @@ def reasons(provenance: Mapping[str, Any], whom: Whom, replayable: int = 0) -> l
     return ["fitted on unknown people" if private is False else "unknown origin"]
 
 
-def verdict(found: list[str]) -> Verdict:
+def verdict(found: list[str]) -> Holds:
     """The verdict on the promise to released people, from its reasons: True, False, or "unknown"."""
     return True if not found else "unknown" if found[0] in DOUBTS else False
 

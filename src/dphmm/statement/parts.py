@@ -23,8 +23,8 @@ def rule(**keywords: Any) -> Meta:
 Text = Annotated[str, rule(minLength=1)]
 Texts = list[Text]
 #: True, False or "unknown"; compare with ``is True``, for "unknown" is no empty text.
-Verdict = bool | str
-StatedVerdict = Annotated[Verdict, rule(enum=[True, False, "unknown"])]
+Holds = bool | str
+StatedVerdict = Annotated[Holds, rule(enum=[True, False, "unknown"])]
 Sha256 = Annotated[str, rule(pattern="^[0-9a-f]{64}$")]
 #: A number exactly, as a fraction: 1 or 1/3.
 Exact = Annotated[str, rule(pattern="^[0-9]+(/[0-9]+)?$")]

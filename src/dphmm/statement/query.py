@@ -108,7 +108,7 @@ data differ in it and nowhere else\
     }
 
 
-class Dependence(Part, frozen=True, kw_only=True):
+class StatedDependence(Part, frozen=True, kw_only=True):
     """The dependence between records.
 
     given : How it was given. Of a model alone the hash of its file is given.
@@ -189,7 +189,7 @@ class QueryStatement(Part, frozen=True, kw_only=True):
     epsilon: Text | None
     neighbours: Annotated[str, rule(enum=["add-remove", "replace"])]
     per_record: Text | None
-    dependence: Dependence
+    dependence: StatedDependence
     model_people: Annotated[str | None, rule(enum=["others", "same", "unknown", None])]
     mechanism: Text
     noise: Annotated[list[Noise], rule(minItems=1)]
@@ -219,7 +219,7 @@ class QueryStatement(Part, frozen=True, kw_only=True):
         *,
         unit: Unit,
         spelling: str = "same",
-        dependence: Dependence,
+        dependence: StatedDependence,
         domain: Mapping[str, Any],
         not_protected: Sequence[str] = (),
         model_people: str | None = None,

@@ -49,6 +49,7 @@ from dphmm.statement.origin import (
 from dphmm.statement.parts import (
     Count,
     Exact,
+    Holds,
     Metres,
     Pair,
     Part,
@@ -60,14 +61,13 @@ from dphmm.statement.parts import (
     SubjectNames,
     Text,
     Texts,
-    Verdict,
     member,
     rule,
     schema,
 )
 from dphmm.statement.sentences import ANY, length, rendered
 from dphmm.states.space import StateSpace
-from dphmm.storage.released import Published
+from dphmm.storage.released import FileSums
 
 FORMAT = 3
 # Longer lists appear by their hash alone.
@@ -170,7 +170,7 @@ class Mechanism(Part, frozen=True, kw_only=True):
         return chosen_kind(self.asked).words.noise
 
 
-class Merged(Part, frozen=True, kw_only=True):
+class MergedStates(Part, frozen=True, kw_only=True):
     """States that are answered as another state.
 
     count : How many.
@@ -202,7 +202,7 @@ class Space(Part, frozen=True, kw_only=True):
     dimension: Positive
     pitch: Annotated[list[Annotated[float, rule(exclusiveMinimum=0)]], rule(minItems=1)]
     sha256: Sha256
-    merged: Merged | UnsetType = UNSET
+    merged: MergedStates | UnsetType = UNSET
 
     @classmethod
     def of(cls, space: StateSpace) -> Space:
@@ -214,7 +214,7 @@ class Space(Part, frozen=True, kw_only=True):
             states=space.n_states,
             pitch=[float(pitch) for pitch in space.pitch],
             sha256=space.digest,
-            merged=Merged(count=len(pairs), pairs=pairs if short else None) if pairs else UNSET,
+            merged=MergedStates(count=len(pairs), pairs=pairs if short else None) if pairs else UNSET,
         )
 
 
@@ -705,7 +705,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
     @classmethod
     def of(
         cls,
-        published: Published,
+        published: FileSums,
         *,
         model: MarkovModel,
         policy: PolicyGraph,
@@ -1018,7 +1018,7 @@ def unprotected(mechanism: str, provenance: Mapping[str, Any], whom: Whom, secre
     return codes if whom == NOBODY else [*codes, "people of the model"]
 
 
-def couples(model: MarkovModel, policy: PolicyGraph, subjects: Subjects | None) -> Verdict:
+def couples(model: MarkovModel, policy: PolicyGraph, subjects: Subjects | None) -> Holds:
     """True if a model is known to couple along a policy, else "unknown".
 
     No proof covers steps with edges of their own, or subjects with other initial laws.
@@ -1038,7 +1038,7 @@ def statement_schema() -> dict[str, Any]:
     }
 
 
-def _because(private: Verdict, found: Sequence[str]) -> dict[str, Any]:
+def _because(private: Holds, found: Sequence[str]) -> dict[str, Any]:
     """The schema's rule of which reasons go with a truth."""
     due = {"items": {"enum": list(found)}, "minItems": 1} if found else {"maxItems": 0}
     return {"if": {"properties": {"private": {"const": private}}}, "then": {"properties": {"reasons": due}}}

@@ -15,11 +15,10 @@ from msgspec import UNSET
 
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.statement.doubt import doubt
-from dphmm.statement.parts import Part, document
-from dphmm.statement.parts import Verdict as Holds
+from dphmm.statement.parts import Holds, Part, document
 from dphmm.statement.release import ReleaseStatement
 from dphmm.statement.sentences import block_words, rendered, wrapped_row
-from dphmm.statement.verdict import Found, Verdict, verdict
+from dphmm.statement.verdict import ReaderFindings, ReleaseVerdict, verdict
 from dphmm.states.space import LABELS_WRONG
 
 
@@ -68,7 +67,7 @@ class InLedger:
         return f"{who}, and a reader of {'all' if self.queries > 1 else 'both'} finds more"
 
 
-class Published(Part, frozen=True, kw_only=True):
+class AnswerCounts(Part, frozen=True, kw_only=True):
     """The counts of what was published.
 
     asked : Every step, planned, staggered or paced.
@@ -178,7 +177,7 @@ class NotProtected(Part, frozen=True, kw_only=True):
     }
 
 
-class Spent(Part, frozen=True, kw_only=True):
+class SpentBudget(Part, frozen=True, kw_only=True):
     """The budget that is spent, and its limits.
 
     most : Of a person in a block, at most; null without a promise.
@@ -239,11 +238,11 @@ ANSWERS = ("published", "found", "guaranteed", "spent", "not_protected", "not_ch
 class Story:
     """The facts about one release, and the further facts that their sentences need."""
 
-    verdict: Verdict
-    published: Published
-    found: Found | None
+    verdict: ReleaseVerdict
+    published: AnswerCounts
+    found: ReaderFindings | None
     guaranteed: Guaranteed
-    spent: Spent
+    spent: SpentBudget
     not_protected: NotProtected
     not_checked: NotChecked
     statement: ReleaseStatement
@@ -289,7 +288,7 @@ def story(
     statement: ReleaseStatement,
     promise: SequencePromise | None = None,
     schedule: Schedule | None = None,
-    found: Found | None = None,
+    found: ReaderFindings | None = None,
     ledger: InLedger | None = None,
     *,
     missing: str = COMPUTED_BY_REPORT,
@@ -343,7 +342,7 @@ def story(
             missing=missing,
             more="" if ledger is None else ledger.more,
         ),
-        published=Published(
+        published=AnswerCounts(
             answers=answers,
             rows=counts.rows,
             people=counts.subjects,
@@ -363,7 +362,7 @@ def story(
             file=Bound.at(in_all, of=None if ledger is None else "ledger") if promised and more_than_one else None,
             only_possible=not all_possible if promised else None,
         ),
-        spent=Spent(
+        spent=SpentBudget(
             most=None if limit is None else str(bound),
             total=None if limit is None else str(limit.exact),
             of=None if limit is None else block,

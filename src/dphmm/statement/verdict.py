@@ -46,7 +46,7 @@ class Stay(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Found:
+class ReaderFindings:
     """The expected findings of a reader of a release, each figure beside that of a reader without it.
 
     error, without : mean distances from the true place, with and without the file; for labels, error rates.
@@ -158,7 +158,7 @@ a reader gets within {{ off(stay.error, unit) }} of {{ somebody }} {{ who }} sta
 """
 
 
-class Verdict(Part, frozen=True, kw_only=True):
+class ReleaseVerdict(Part, frozen=True, kw_only=True):
     """One judgement of a release.
 
     rules : The rules that hold, in their order: the first is the headline.
@@ -237,11 +237,11 @@ def verdict(
     *,
     replayable: bool,
     limited: bool,
-    found: Found | None,
+    found: ReaderFindings | None,
     covered: float | None = None,
     missing: str = "",
     more: str = "",
-) -> Verdict:
+) -> ReleaseVerdict:
     """The judgement of a release with so many answers.
 
     Parameters
@@ -254,18 +254,18 @@ def verdict(
 
     Examples
     --------
-    >>> found = Found(143.0, 2530.0, "m", known=130.0)
+    >>> found = ReaderFindings(143.0, 2530.0, "m", known=130.0)
     >>> verdict(432, replayable=False, limited=False, found=found).lines
     ['No limit is set.', 'Tells where somebody is, to the cell.']
     """
     unlimited = ["unlimited"] * (not limited)
     if answers == 0:
-        return Verdict(rules=["nothing", *unlimited])
+        return ReleaseVerdict(rules=["nothing", *unlimited])
     rules, others = ["replayable"] * replayable + unlimited, ["more"] * bool(more)
     if found is None:
-        return Verdict(rules=[*rules, "unknown", *others], why=missing, more=more or None)
+        return ReleaseVerdict(rules=[*rules, "unknown", *others], why=missing, more=more or None)
     of_labels = ["tells labels"] * (found.error <= float(LEAST_DOUBT) and found.error < found.without / 2)
-    judgement = Verdict(
+    judgement = ReleaseVerdict(
         rules=[*rules, *of_labels, "labels", *others],
         error=found.error,
         without=found.without,
@@ -289,7 +289,7 @@ def verdict(
     return msgspec.structs.replace(judgement, rules=rules, **facts)
 
 
-def _of_stays(found: Found, covered: float | None) -> tuple[str, dict[str, Any]]:
+def _of_stays(found: ReaderFindings, covered: float | None) -> tuple[str, dict[str, Any]]:
     """The rule for a place that somebody returns to, and the facts of its sentence; "" if nothing can be said."""
     if found.uncomputed:
         return "stays unknown", {"why": found.uncomputed}

@@ -6,11 +6,11 @@ from dphmm.errors import Refused
 from dphmm.markov.model import MarkovModel, absorbing_secrets
 from dphmm.policy.constraint import Support
 from dphmm.session.options import Options
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.setting import Setting
 from dphmm.statement.advice import finds_state, not_advised
 from dphmm.statement.sentences import noun_words, plural, rendered
-from dphmm.statement.verdict import Found
+from dphmm.statement.verdict import ReaderFindings
 
 #: A cost above this many epsilons is worth a warning: states that no edge joins can be told apart that well.
 _FAR_ABOVE = 20
@@ -39,7 +39,7 @@ def release_warnings(setting: Setting) -> list[str]:
     return [*plan_warnings(plan, setting.options), *trapped_belief(setting.model, setting.options), *against]
 
 
-def plan_warnings(plan: Plan, options: Options) -> list[str]:
+def plan_warnings(plan: StepPlan, options: Options) -> list[str]:
     """Sentences about the states that had to be joined, and about a cost far above epsilon."""
     facts = {
         "merged": len(plan.merged),
@@ -84,7 +84,7 @@ def trapped_belief(model: MarkovModel, options: Options) -> list[str]:
     ]
 
 
-def no_limit(found: Found | str) -> str:
+def no_limit(found: ReaderFindings | str) -> str:
     """The warning that nothing limits the sum of all answers, and what a reader of answers at every step then finds.
 
     ``found`` : by `dphmm.choose.planning.without_limit`, or why nothing was computed.

@@ -171,7 +171,7 @@ def times_of(layout: Layout, field: str) -> Times:
     return Times(field, layout.timezone, layout.time_format, layout.fold)
 
 
-class Cells:
+class CellReader:
     """Reads the parts of one table in turn, and keeps which rows of all of them are rejected.
 
     ``layout`` says how users, times and numbers are written. ``bins``: steps are checked to be time bins of so many
@@ -370,7 +370,7 @@ def nothing_left(
     source: str,
     rows: int,
     reasons: Sequence[str],
-    cells: Cells,
+    cells: CellReader,
     times: Times,
     sample: pa.Table | None,
     swapped: Sequence[str],

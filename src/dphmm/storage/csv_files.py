@@ -122,7 +122,7 @@ _FOREIGN = {
 }
 
 
-class Records:
+class RecordParts:
     """Parts of a text, each of whole records in UTF-8; a line that is no record is empty.
 
     A byte that is none of the encoding becomes U+001A, which no name, number or time has; where the text is ``strict``
@@ -283,7 +283,7 @@ _UNDERLINE = re.compile(rb"[-=\s]*[-=]{2}[-=\s]*")
 def lines_of_rows(text: Text, rows: Sequence[int], layout: TextLayout = CSV) -> list[int]:
     """The lines, from 1, on which rows begin; rows count from 1, after the header, and an empty line is none."""
     wanted, lines = set(rows), dict[int, int]()
-    begins = (line for line, row in Records(text, layout).in_lines() if row)
+    begins = (line for line, row in RecordParts(text, layout).in_lines() if row)
     for number, line in enumerate(begins, start=1 - layout.header):
         if number in wanted:
             lines[number] = line
@@ -338,7 +338,7 @@ def csv_names(text: Text, layout: TextLayout = CSV) -> list[str]:
 
     Raises InvalidInput for an empty text, a repeated name, and names that are not of its encoding.
     """
-    records = Records(text, layout)
+    records = RecordParts(text, layout)
     names = list(layout.names) if layout.names is not None else [unescape(name) for name in records.first()]
     repeated = repeated_name(names)
     if repeated is not None:
@@ -352,13 +352,13 @@ def text_parts(
     """Parts of some columns (default all) of a text, at least one; all cells are text.
 
     Rows with another number of cells go to ``ragged``, by their numbers from 1. If the text is ``strict`` they raise
-    InvalidInput with their line. Raises InvalidInput for a column that is not there, and as `Records`. Callers hold a
-    file `steady` for as long as they use what is read of it.
+    InvalidInput with their line. Raises InvalidInput for a column that is not there, and as `RecordParts`. Callers hold
+    a file `steady` for as long as they use what is read of it.
     """
     names = csv_names(text, layout)
     chosen = chosen_columns(names, columns)
     numbers = [names.index(name) for name in chosen]
-    records, before = Records(text, layout, strict), 0
+    records, before = RecordParts(text, layout, strict), 0
 
     def parse(part: bytes) -> _Parsed:
         return _parsed(part, records.name, layout, len(names), numbers)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from dphmm.markov.model import MarkovModel
     from dphmm.markov.slots import Slots
-    from dphmm.markov.trajectories import Records
+    from dphmm.markov.trajectories import OwnedSequences
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.publications import AdmitFit
 
@@ -217,7 +217,7 @@ def _records(
     most: int,
     initial: str,
     layout: Layout,
-) -> Records:
+) -> OwnedSequences:
     """The person of each sequence of a table; no row raises. Raises InvalidInput for public options and columns."""
     from dphmm.markov.trajectories import records_of, timing_of
 
@@ -232,7 +232,7 @@ def _records(
 
 
 def _learned(
-    records: Records, space: StateSpace, epsilon: Exact, most: int, moves: str | None, **options: Any
+    records: OwnedSequences, space: StateSpace, epsilon: Exact, most: int, moves: str | None, **options: Any
 ) -> MarkovModel:
     from dphmm.markov.private.chain import end_of, fit_chain, noisy_moves
 

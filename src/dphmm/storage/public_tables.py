@@ -23,7 +23,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.stochastic import DENSE_STATES, divided, row_sums
 from dphmm.states.space import StateSpace, check_names, ordered_labels
 from dphmm.storage.columns import as_text, decimals, integers
-from dphmm.storage.csv_files import CSV, Records, TextLayout, lines_of_rows, listed, text_parts, typed
+from dphmm.storage.csv_files import CSV, RecordParts, TextLayout, lines_of_rows, listed, text_parts, typed
 from dphmm.storage.inputs import PathLike, checked_input, plain_file, steady
 from dphmm.storage.tables import column_names, is_path, read_table, table_format, table_of
 from dphmm.types import FloatArray
@@ -53,7 +53,7 @@ def read_numbers(path: PathLike, field: str = "samples") -> FloatArray:
     if table_format(file, field) == ".parquet":
         return _columns(read_table(file), file, field)
     with steady(file):
-        first = Records(file).first()
+        first = RecordParts(file).first()
         head = [bool(_NUMBER.fullmatch(cell)) for cell in first]
         if all(head):
             import pyarrow as pa
@@ -108,14 +108,14 @@ _ROW_NAMES = "state"
 _LEAST = 1e-100
 
 
-class Moves(NamedTuple):
+class MoveTable(NamedTuple):
     """States by name, and the probabilities of moves between them, a csr matrix whose rows sum to 1."""
 
     names: tuple[str, ...]
     matrix: Any
 
 
-def read_matrix(path: PathLike, field: str = "FILE") -> Moves:
+def read_matrix(path: PathLike, field: str = "FILE") -> MoveTable:
     """A table of N rows and N columns of weights, named by their states; a column ``state`` may name the rows, too.
 
     Raises InvalidInput naming row and column: weights that are negative, missing or no numbers, a row of zeros, rows
@@ -130,7 +130,7 @@ def read_matrix(path: PathLike, field: str = "FILE") -> Moves:
         expected = f"at most {DENSE_STATES}: dphmm model edges takes more states"
         raise InvalidInput(field, f"{len(names)} columns", expected)
     states = _states(names, field)
-    return Moves(states, _rows_divided(_square(path, states, field, "a weight"), states, field))
+    return MoveTable(states, _rows_divided(_square(path, states, field, "a weight"), states, field))
 
 
 def read_costs(path: PathLike, names: tuple[str, ...], field: str = "FILE") -> FloatArray:
@@ -165,7 +165,9 @@ def _square(path: PathLike, names: tuple[str, ...], field: str, what: str) -> Fl
     return np.asarray(numbers[[at[name] for name in names]])
 
 
-def read_moves(path: PathLike, stay: float = 0.0, names: tuple[str, ...] | None = None, field: str = "FILE") -> Moves:
+def read_moves(
+    path: PathLike, stay: float = 0.0, names: tuple[str, ...] | None = None, field: str = "FILE"
+) -> MoveTable:
     """A table with columns ``from``, ``to`` and, if weights are not all 1, ``weight``: one move a row.
 
     stay : the probability of staying put, beside moves of a state to itself
@@ -191,7 +193,7 @@ def read_moves(path: PathLike, stay: float = 0.0, names: tuple[str, ...] | None 
     weights = _weights(table.column("weight"), "weight", field, "a weight") if weighted else np.ones(len(table))
     n = len(states)
     moves = _rows_divided(sparse.csr_array((weights, (a, b)), shape=(n, n)), states, field, stay)
-    return Moves(states, sparse.csr_array((1.0 - stay) * moves + stay * sparse.eye_array(n)) if stay else moves)
+    return MoveTable(states, sparse.csr_array((1.0 - stay) * moves + stay * sparse.eye_array(n)) if stay else moves)
 
 
 def _names_in(column: pa.ChunkedArray, name: str, path: PathLike, field: str) -> list[str]:

@@ -53,7 +53,7 @@ _DATA_MEANING = (
 _PUBLIC_FILES = (".csv", ".csv.gz", ".parquet", ".txt", ".txt.gz", ".npz")
 
 
-class Kept(NamedTuple):
+class StoredPublication(NamedTuple):
     """A publication as the ledger holds it, and whether it was drawn now."""
 
     published: Published
@@ -81,7 +81,7 @@ class _AlreadyStored(Exception):
         self.published = published
 
 
-def publish(ledger: Ledger, make: Callable[[Admit], bytes]) -> Kept:
+def publish(ledger: Ledger, make: Callable[[Admit], bytes]) -> StoredPublication:
     """The stored publication, or what ``make`` makes now; it must call its argument before it draws anything.
 
     Raises what `Transaction.admit_publication` does, and whatever ``make`` raises; nothing is stored then.
@@ -98,11 +98,11 @@ def publish(ledger: Ledger, make: Callable[[Admit], bytes]) -> Kept:
         try:
             result = make(admit)
         except _AlreadyStored as known:
-            return Kept(known.published, False)
+            return StoredPublication(known.published, False)
         if len(admitted) != 1:
             raise InvalidInput("event_id", f"{len(admitted)} admissions", "one, before anything is drawn")
         published = transaction.add_publication(admitted[0], result)
-    return Kept(published, True)
+    return StoredPublication(published, True)
 
 
 def fit_once(
@@ -161,10 +161,10 @@ def fit_counts_once(
     >>> from dphmm.accounting import MemoryLedger
     >>> from dphmm.markov.private import count_transitions
     >>> from dphmm.markov.private.planned import PlannedFit
-    >>> from dphmm.markov.private.sensitivity import Caps
+    >>> from dphmm.markov.private.sensitivity import RecordBounds
     >>> from dphmm.storage.publications import fit_counts_once
     >>> def planned():  # replayable noise is for examples alone
-    ...     return PlannedFit(2, 1, Caps(3), "sequence", bits=dphmm.ReplayBits(1))
+    ...     return PlannedFit(2, 1, RecordBounds(3), "sequence", bits=dphmm.ReplayBits(1))
     >>> ledger = MemoryLedger()
     >>> model = fit_counts_once(ledger, "walks", planned(), lambda: count_transitions([[0, 1, 1]], 2, 3))
     >>> fit_counts_once(ledger, "walks", planned(), lambda: count_transitions([[1, 0]], 2, 3)).digest == model.digest
@@ -189,7 +189,7 @@ def fit_counts_once(
     return _stored_model(publish(ledger, make).published)
 
 
-def note_data(ledger: Ledger, kept: Kept, data: PrivateTable) -> None:
+def note_data(ledger: Ledger, kept: StoredPublication, data: PrivateTable) -> None:
     """Tell the owner, in the folder beside a ledger file, whether the data are those that a result was drawn from.
 
     Whatever they are, nothing else follows from it: neither an error nor a word.

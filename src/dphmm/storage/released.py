@@ -19,7 +19,7 @@ from dphmm._cached import cached_property
 from dphmm._checks import written_fraction
 from dphmm.accounting.budget import EMPTY, Account, float_above
 from dphmm.errors import InvalidInput
-from dphmm.session.releases import NOT_ASKED, Released, Releases
+from dphmm.session.releases import NOT_ASKED, ReleasedRow, Releases
 from dphmm.states.space import Labels, StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import Times, as_text, decimals, integers
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dphmm.session.smoothing import SmoothedSteps
 
 
-def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
+def released_table(rows: Sequence[ReleasedRow], space: StateSpace) -> Any:
     """An Arrow table of released rows; columns as in the contract of released.parquet.
 
     user, t (UTC; absent without times), step, z_0.. in answer units (of labels z, their names), for maps z_lat and
@@ -155,9 +155,9 @@ def as_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """The sums over some rows of a file, as data: parts that share no user make a `Published` (`of_parts`).
+    """The sums over some rows of a file, as data: parts that share no user make a `FileSums` (`of_parts`).
 
-    ``epsilon`` and ``nanos`` are those of `Published.largest`.
+    ``epsilon`` and ``nanos`` are those of `FileSums.largest`.
     """
 
     rows: int
@@ -171,10 +171,10 @@ class Counted(msgspec.Struct, frozen=True):
     nanos: str
 
 
-class Published:
+class FileSums:
     """The sums over a published file, added up as it is written: counts and sums over public rows."""
 
-    def __init__(self, rows: Iterable[Released] = ()) -> None:
+    def __init__(self, rows: Iterable[ReleasedRow] = ()) -> None:
         self.rows = self.not_asked = self.constants = self.replayable = 0
         self.mechanisms: Counter[str] = Counter()
         self.plans: set[str] = set()
@@ -185,7 +185,7 @@ class Published:
         self.add(rows)
 
     @classmethod
-    def of_parts(cls, parts: Iterable[Counted]) -> Published:
+    def of_parts(cls, parts: Iterable[Counted]) -> FileSums:
         """The sums over several parts of a file; no user has rows in two of them."""
         together = cls()
         for part in parts:
@@ -215,7 +215,7 @@ class Published:
             nanos=str(largest.nanos),
         )
 
-    def add(self, rows: Iterable[Released]) -> None:
+    def add(self, rows: Iterable[ReleasedRow]) -> None:
         """Count some more rows."""
         releases = rows if isinstance(rows, Releases) else Releases.of(list(rows))
         self.rows += len(releases)

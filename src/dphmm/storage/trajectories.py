@@ -1,8 +1,9 @@
 """Trajectories of tables, files, folders and archives: user, t (UTC), step, lat, lon, state, trip, order.
 
 `read_source` goes through a source once: parts of its rows (`read_rows`) get the names of people where files have them,
-and `Cells` judges each cell. `load_trajectories` keeps every column; `load_visits` keeps of each row what a release
-answers, a user, a state and a time or step, in the order in which it is answered. No row decides about another one.
+and `CellReader` judges each cell. `load_trajectories` keeps every column; `load_visits` keeps of each row what a
+release answers, a user, a state and a time or step, in the order in which it is answered. No row decides about another
+one.
 
 Proof: docs/proofs/records.md.
 """
@@ -23,7 +24,7 @@ from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import NOWHERE, Counts, Trajectories, ranks, true_states
 from dphmm.states.visit_table import Gathering, VisitTable
 from dphmm.storage import columns
-from dphmm.storage.cells import OWNER, Cells, Places, Roles, as_utf8, column_roles, nothing_left
+from dphmm.storage.cells import OWNER, CellReader, Places, Roles, as_utf8, column_roles, nothing_left
 from dphmm.storage.columns import Times
 from dphmm.storage.csv_files import listed, looks_like_data
 from dphmm.storage.inputs import PathLike
@@ -158,7 +159,7 @@ def load_visits(
     if roles.trip is not None:
         # An order within trips does not say which rows of a user come first.
         roles = replace(roles, order=None)
-    cells = Cells(roles, layout, bins=seconds, well_formed=space.well_formed, ranked=False)
+    cells = CellReader(roles, layout, bins=seconds, well_formed=space.well_formed, ranked=False)
     stepped = roles.step is not None and (roles.time is None or seconds is None)
     gathering = Gathering(space, seconds, answer)
     for table in rows.parts(roles.names):
@@ -284,11 +285,13 @@ class Reader:
             if layout.importing:
                 self._notes += _unnamed_times(names, types, self.roles, layout)
             well_formed = None if space is None else space.well_formed
-            self._cells = Cells(self.roles, layout, bins=bins, well_formed=well_formed)
+            self._cells = CellReader(self.roles, layout, bins=bins, well_formed=well_formed)
             self._times, wanted = self._cells.times, self.roles.names
         else:
             self.roles = self._expansion.roles
-            self._cells = Cells(self.roles, Layout(time_format="unix-us", spelling=layout.spelling, importing=True))
+            self._cells = CellReader(
+                self.roles, Layout(time_format="unix-us", spelling=layout.spelling, importing=True)
+            )
             self._times, wanted = self._expansion.times, list(self._expansion.read)
         self.read = [name for name in wanted if name != OWNER]
         #: Columns that a file of a folder may lack.

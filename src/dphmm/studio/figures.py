@@ -25,7 +25,7 @@ from dphmm.evaluation.city import City
 from dphmm.policy.constraint import Constraint
 from dphmm.report import figures, maps
 from dphmm.report.backdrop import box_of, read_backdrop
-from dphmm.report.beliefs import Cells, levels
+from dphmm.report.beliefs import DrawnCells, levels
 from dphmm.report.content import Backdrop
 from dphmm.report.maps import View
 from dphmm.samplers.entropy import ReplayBits
@@ -87,7 +87,7 @@ class Map(msgspec.Struct, frozen=True):
     side: float = 0.0
 
 
-class Share(msgspec.Struct, frozen=True):
+class LabelBelief(msgspec.Struct, frozen=True):
     """A label with the reader's belief in it; ``alike`` if it looks like the chosen one."""
 
     name: str
@@ -102,7 +102,7 @@ class State(msgspec.Struct, frozen=True):
     name: str
     lines: list[str]
     layers: list[Layer]
-    shares: list[Share]
+    shares: list[LabelBelief]
 
 
 class Sentence(msgspec.Struct, frozen=True):
@@ -112,7 +112,7 @@ class Sentence(msgspec.Struct, frozen=True):
     warns: bool
 
 
-class Budget(msgspec.Struct, frozen=True):
+class BudgetView(msgspec.Struct, frozen=True):
     """The errors of a reader under a budget, and the doubt that it leaves.
 
     people : the number simulated. total : the final number of rows. who : the people of the columns of stays.
@@ -170,7 +170,7 @@ class Ground:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class Figures:
     """A setting as it is looked at: the common parts of every request about it."""
 
     setup: Setup
@@ -178,9 +178,9 @@ class Seen:
     ground: Ground
 
     @cached_property
-    def cells(self) -> Cells:
+    def cells(self) -> DrawnCells:
         """The cells of a map, as they are drawn."""
-        return Cells.of_space(self.setup.space)
+        return DrawnCells.of_space(self.setup.space)
 
     @cached_property
     def view(self) -> View:
@@ -245,7 +245,7 @@ class Seen:
         ]
         if space.has_labels:
             alike = np.isin(np.arange(space.n_states), [*near, number]).tolist()
-            shares = [Share(*row) for row in zip(space.names, belief.tolist(), alike, strict=True)]
+            shares = [LabelBelief(*row) for row in zip(space.names, belief.tolist(), alike, strict=True)]
             return State(number, name, [*lines, f"the answer says {answer.z}"], [], shares)
         return State(number, name, lines, self._layers(number, near, belief, np.asarray(answer.z)), [])
 
@@ -263,7 +263,7 @@ class Seen:
         layers.append(Layer("cross", f"M{x - 7:.1f} {y - 7:.1f}l14 14m0-14l-14 14"))
         return layers
 
-    def budgets(self, people: int, progress: Progress) -> Iterator[tuple[Budget, SchedulePlan]]:
+    def budgets(self, people: int, progress: Progress) -> Iterator[tuple[BudgetView, SchedulePlan]]:
         """The figures of the budget and of its alternatives, again and again: first its own, then beside the others.
 
         Raises InvalidInput and Unprotectable as `dphmm.choose.plan`, and whatever ``progress`` raises.
@@ -284,7 +284,7 @@ class Seen:
             chosen = replace(plans[0], others=tuple(plans[1:]))
             yield self._budget(chosen, world, len(totals)), chosen
 
-    def _budget(self, chosen: SchedulePlan, world: World, total: int) -> Budget:
+    def _budget(self, chosen: SchedulePlan, world: World, total: int) -> BudgetView:
         promise, findings = chosen.schedule.promise, replace(chosen.found, noun=self.setup.noun)
         answers = chosen.schedule.releases
         judged = verdict(answers, replayable=False, limited=True, found=findings, covered=self.setup.covered)
@@ -292,7 +292,7 @@ class Seen:
         if answers > 1:
             every = f"{all_words(answers)} answers of {block_words(promise)}"
             limits.append(f"{every}: {doubt_words(doubt(promise.exact))}")
-        return Budget(
+        return BudgetView(
             people=chosen.people,
             total=total,
             of=within(block_words(promise)),

@@ -34,7 +34,7 @@ from dphmm.statement.sentences import noun_words
 from dphmm.storage.inputs import replacing
 from dphmm.storage.trajectories import save_trajectories
 from dphmm.studio.draft import Draft, ReleaseFile, setup_of
-from dphmm.studio.figures import FINAL, PREVIEW, Budget, Ground, Map, Seen, State, open_map, written
+from dphmm.studio.figures import FINAL, PREVIEW, BudgetView, Figures, Ground, Map, State, open_map, written
 
 #: The demo: its folder, its table, and everything that is chosen in it.
 DEMO, DEMO_TABLE, DEMO_PEOPLE, DEMO_DAYS = "studio-demo", "people.parquet", 30, 3
@@ -95,12 +95,12 @@ class Progressed(msgspec.Struct, frozen=True):
     state: str
     done: int
     total: int
-    budget: Budget | None
+    budget: BudgetView | None
     problem: str
     run: Run | None
 
 
-class Shown(msgspec.Struct, frozen=True):
+class PageState(msgspec.Struct, frozen=True):
     """Everything that a page shows of a setting. files: names of files that release.toml names."""
 
     version: int
@@ -128,9 +128,9 @@ class Studio:
         self.folder, self.name, self.file, self.ground, self._owned = folder, name, file, ground, owned
         self.version, self.state, self.problem = 1, "open", ""
         self._turn = threading.RLock()
-        self._seen: Seen | None = None
+        self._seen: Figures | None = None
         self._plan: SchedulePlan | None = None
-        self._budget: Budget | None = None
+        self._budget: BudgetView | None = None
         self._done = self._total = self._asked = 0
         self._planning: threading.Thread | None = None
         self._checked: Checked | None = None
@@ -140,13 +140,13 @@ class Studio:
 
     # -- the setting --------------------------------------------------------------------------------------------------
 
-    def shown(self) -> Shown:
+    def shown(self) -> PageState:
         """Everything that a page shows of the setting."""
         with self._turn:
             draft, seen, table = self.file.draft, self._seen, str(self.file.draft.data.get("file", ""))
             others = [] if self.problem else list(self.file.others(self.name))
             on_map = draft.kind == "grid"
-            return Shown(
+            return PageState(
                 version=self.version,
                 draft=draft,
                 name=self.name,
@@ -161,18 +161,18 @@ class Studio:
                 labels=[] if on_map or seen is None else list(seen.setup.space.names),
             )
 
-    def change(self, version: int, draft: Draft) -> Shown:
+    def change(self, version: int, draft: Draft) -> PageState:
         """Take a draft in place of the last. The choice of the table stays."""
         with self._turn:
             fixed = {key: self.file.draft.data[key] for key in ("file", "kind") if key in self.file.draft.data}
             draft = msgspec.structs.replace(draft, data={**draft.data, **fixed})
             return self._taken(version, replace(self.file, draft=draft))
 
-    def read(self, version: int, text: str) -> Shown:
+    def read(self, version: int, text: str) -> PageState:
         """Take the text of a pipeline file; files that it names lie in the folder."""
         return self._taken(version, ReleaseFile.read(text, self.name, self.folder))
 
-    def demo(self, version: int) -> Shown:
+    def demo(self, version: int) -> PageState:
         """Begin with the demo: a simulated city, whose people are nobody, in a folder of its own."""
         city = simulate_city(people=2 * DEMO_PEOPLE, days=DEMO_DAYS)
         with self._turn:
@@ -188,7 +188,7 @@ class Studio:
 
     def _taken(
         self, version: int, file: ReleaseFile, ground: Ground | None = None, folder: Path | None = None
-    ) -> Shown:
+    ) -> PageState:
         with self._current(version):
             if self.state == "running":
                 raise InvalidInput("setting", "a change while people are released", "wait until the release has ended")
@@ -212,7 +212,7 @@ class Studio:
         try:
             if self.file.draft.missing:
                 return
-            seen = Seen(setup_of(self.file.draft, self.file.members), self.file.draft, self.ground)
+            seen = Figures(setup_of(self.file.draft, self.file.members), self.file.draft, self.ground)
             promise = self.file.draft.promise
             promise.in_steps(seen.setup.model.step, 0)
         except DphmmError as error:
@@ -225,7 +225,7 @@ class Studio:
 
     # -- what budgets buy ---------------------------------------------------------------------------------------------
 
-    def _plans(self, version: int, seen: Seen, before: threading.Thread | None) -> None:
+    def _plans(self, version: int, seen: Figures, before: threading.Thread | None) -> None:
         """Compute what budgets buy, until another version comes."""
         if before is not None:
             before.join()

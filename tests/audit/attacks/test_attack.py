@@ -24,7 +24,7 @@ from audit.small import MODEL, POLICY, SPACE, session
 from audit.test_released import walks
 from crafted_bits import keyed_system_bits
 from dphmm.audit import Adversary, attack
-from dphmm.audit.attacks.attack import METHODS, Measured, Scores, Seen, Target
+from dphmm.audit.attacks.attack import METHODS, Measured, Scores, SeenAnswer, Target
 from dphmm.errors import InvalidInput
 from dphmm.policy import complete
 from running_example import ANSWERS, TRANSITION
@@ -188,7 +188,7 @@ def played(**options):
     for state in (1, 2, 0, 3)[:STEPS]:
         plan = one.plan
         release = one.release(state)
-        seen.append(Seen(release.t, release.z_lattice, plan))
+        seen.append(SeenAnswer(release.t, release.z_lattice, plan))
     return one, seen
 
 
@@ -234,6 +234,6 @@ def test_a_gap_is_moved_through():
     one.skip(2)
     plan = one.plan
     release = one.release(1)
-    seen = [Seen(release.t, release.z_lattice, plan)]
+    seen = [SeenAnswer(release.t, release.z_lattice, plan)]
     assert np.allclose(Adversary("t", "tracker", MODEL).beliefs(seen)[0], one.posterior.probability)
     assert np.allclose(Adversary("s", "smoother", MODEL).beliefs(seen)[0], one.posterior.probability)

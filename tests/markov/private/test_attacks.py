@@ -22,7 +22,7 @@ from dphmm.accounting.event import LearningEvent, NotPrivateEvent, described, ep
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import fit_chain
 from dphmm.markov.private.release import grid_bits, noise_for, release
-from dphmm.samplers.body import DiscreteGaussian, DiscreteLaplace
+from dphmm.samplers.body import DiscreteGaussian, LaplaceSampler
 from dphmm.samplers.entropy import ReplayBits
 
 pytestmark = pytest.mark.replayed_words
@@ -69,7 +69,7 @@ class TestTheVector:
     def test_cells_that_nobody_is_in_get_noise_like_all_others(self, noise):
         part = noise_for("counts", noise, Fraction(10), Fraction(1, 2))
         noised = release(np.zeros(500, np.int64), part, 0, ReplayBits(3))
-        law = DiscreteLaplace(part.scale) if noise == "laplace" else DiscreteGaussian(part.scale)
+        law = LaplaceSampler(part.scale) if noise == "laplace" else DiscreteGaussian(part.scale)
         np.testing.assert_array_equal(noised.values, law.draw(500, ReplayBits(3)))
         assert (noised.values != 0).mean() > 0.8
 

@@ -19,7 +19,7 @@ from dphmm.markov.private.candidates import chain_of, evidence_of, likeliest_cha
 from dphmm.markov.private.ngrams import Climb, WordTable, chances, likeliest, log_density, prior_rows
 from dphmm.markov.private.noisy_table import rates_of
 from dphmm.markov.private.release import NoisyTable
-from dphmm.markov.private.sensitivity import Caps, kept_records
+from dphmm.markov.private.sensitivity import RecordBounds, kept_records
 from dphmm.samplers.entropy import ReplayBits
 from small_records import random_parameters
 
@@ -113,7 +113,7 @@ def test_from_symbols_that_leave_and_stay_every_move_is_possible_and_balanced():
 
 def test_the_sensitivity_of_symbols_that_leave_and_stay():
     """Every data set of up to two records of two sequences over 2 symbols, one longer than the cap."""
-    caps, histogram = Caps(3, 2), WordTable(2, 2, stays=True)
+    caps, histogram = RecordBounds(3, 2), WordTable(2, 2, stays=True)
     sequences = [list(word) for length in range(1, 5) for word in itertools.product(range(2), repeat=length)]
 
     def vector(records):

@@ -20,8 +20,8 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private import planned
 from dphmm.markov.private.chain import fit_chain, fit_counts
 from dphmm.markov.private.release import NoisyTable
-from dphmm.markov.private.sensitivity import Caps
-from dphmm.samplers.body import DiscreteLaplace
+from dphmm.markov.private.sensitivity import RecordBounds
+from dphmm.samplers.body import LaplaceSampler
 from dphmm.samplers.entropy import ReplayBits
 
 pytestmark = pytest.mark.replayed_words
@@ -58,7 +58,7 @@ def test_capped_counts_get_noise_of_the_stated_scale(released, initial, neighbou
     sensitivity = (4 if initial == "first" else 3) * (2 if neighbours == "replace" else 1)
     assert part.sensitivity == sensitivity and part.scale == 2 * sensitivity
     assert event.parts == (part,) and event.epsilon == Fraction(1, 2)
-    noise = DiscreteLaplace(part.scale).draw(len(counts), ReplayBits(1))
+    noise = LaplaceSampler(part.scale).draw(len(counts), ReplayBits(1))
     np.testing.assert_array_equal(table.values, counts + noise)
 
 
@@ -124,7 +124,7 @@ def test_sequences_with_a_begin_and_an_end(released):
     slotted, _ = fit(data, max_length=3, end=end, slots=dphmm.markov.Slots.parse("1,2+"))
     assert released[1][0].tolist() == [0, 1, 1, 1, 1, 0, 1, 0, 0, 0, 1, 1, 2, 1, 2]
     assert [matrix.toarray()[end].tolist() for matrix in slotted.matrices] == [[0, 1, 0]] * 2
-    counts = planned.counts_of(planned.kept_records(data, 3, Caps(3)), 3, Caps(3), "sequence")
+    counts = planned.counts_of(planned.kept_records(data, 3, RecordBounds(3)), 3, RecordBounds(3), "sequence")
     with pytest.raises(InvalidInput, match="another setting"):
         fit_counts(counts, 1, end=end)
     for options, told in (({"initial": "occupancy"}, "begin and end"), ({"end": 3}, "end")):

@@ -20,7 +20,7 @@ from dphmm.cli.fit_data import records_of, times
 from dphmm.markov.private import planned, sensitivity
 from dphmm.markov.private.ngrams import count_ngrams
 from dphmm.markov.private.planned import masked
-from dphmm.markov.private.sensitivity import Caps, kept_records
+from dphmm.markov.private.sensitivity import RecordBounds, kept_records
 from dphmm.markov.private.transition_counts import counts_of
 from dphmm.states import Grid, StateSpace
 from dphmm.storage.importers import IMPORTERS
@@ -41,7 +41,7 @@ GIVEN: dict[str, Any] = {
     "spelling": None,
     "ledger": None,
 }
-CAPS = [Caps(2), Caps(3), Caps(2, 2), Caps(3, 2)]
+CAPS = [RecordBounds(2), RecordBounds(3), RecordBounds(2, 2), RecordBounds(3, 2)]
 
 
 def counted(folder, data, given, space, shortest=1):

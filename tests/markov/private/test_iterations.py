@@ -19,14 +19,14 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private import iterations
 from dphmm.markov.private.hidden import planned_parts
-from dphmm.markov.private.iterations import Layout, NoisyAnswers, expected_counts, flat, improve
+from dphmm.markov.private.iterations import FlatLayout, NoisyAnswers, expected_counts, flat, improve
 from dphmm.markov.private.release import NoisyTable, grid_bits
-from dphmm.markov.private.sensitivity import Caps, Kept, kept_records
-from dphmm.samplers.body import DiscreteGaussian, DiscreteLaplace
+from dphmm.markov.private.sensitivity import Kept, RecordBounds, kept_records
+from dphmm.samplers.body import DiscreteGaussian, LaplaceSampler
 from dphmm.samplers.entropy import ReplayBits
 from small_records import random_parameters
 
-CAPS = Caps(5)
+CAPS = RecordBounds(5)
 DATA = [[0, 1, 2, 1, 0], [2, 2, 1], [0, 0, 1, 2, 2]]
 TINY = Fraction(1, 10**6)
 
@@ -57,7 +57,7 @@ class ReadOnce:
 class TestAnswers:
     def test_the_data_are_read_once_per_planned_part_and_never_again(self):
         start = random_parameters(1, 2, 3)
-        layout = Layout.of(start, "ste")
+        layout = FlatLayout.of(start, "ste")
         data = ReadOnce(kept_records(DATA, 3, CAPS), 4)
         ask = NoisyAnswers(data, layout, parts(), 5, ReplayBits(1))
         improve(ask, start, layout, 4, "simplex")
@@ -68,7 +68,7 @@ class TestAnswers:
 
     def test_one_iteration_more_than_planned_is_an_error_not_a_leak(self):
         start = random_parameters(1, 2, 3)
-        layout = Layout.of(start, "ste")
+        layout = FlatLayout.of(start, "ste")
         ask = NoisyAnswers(ReadOnce(kept_records(DATA, 3, CAPS), 4), layout, parts(), 5, ReplayBits(1))
         with pytest.raises(RuntimeError, match="every planned part"):
             improve(ask, start, layout, 5, "simplex")
@@ -76,14 +76,14 @@ class TestAnswers:
     @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
     def test_each_answer_is_counts_plus_the_noise_of_its_part(self, noise):
         start = random_parameters(1, 2, 3)
-        layout = Layout.of(start, "te")
+        layout = FlatLayout.of(start, "te")
         kept = kept_records(DATA, 3, CAPS)
         planned = parts(noise, letters="te")
         ask, twin = NoisyAnswers(kept, layout, planned, 5, ReplayBits(1)), ReplayBits(1)
         for part in planned:
             grid = grid_bits(part)
             steps = 2**grid
-            law = DiscreteLaplace(part.scale * steps) if noise == "laplace" else DiscreteGaussian(part.scale * steps**2)
+            law = LaplaceSampler(part.scale * steps) if noise == "laplace" else DiscreteGaussian(part.scale * steps**2)
             exact = expected_counts(kept, start, 5, grid)[layout.cells]
             noisy = exact + law.draw(len(exact), twin)
             table = ask(start)
@@ -100,7 +100,7 @@ class TestAnswers:
 
     def test_the_result_is_a_function_of_the_tables(self):
         start = random_parameters(1, 2, 3)
-        layout = Layout.of(start, "ste")
+        layout = FlatLayout.of(start, "ste")
         tables = [NoisyTable(np.random.default_rng(k).normal(2, 3, len(layout.cells)), 1.5) for k in range(3)]
         runs = []
         for _ in range(2):
@@ -112,7 +112,7 @@ class TestAnswers:
 class TestLayout:
     def test_zeros_of_the_start_get_no_noise_and_stay(self):
         start = random_parameters(5, 3, 3, zeros=True)
-        layout = Layout.of(start, "ste")
+        layout = FlatLayout.of(start, "ste")
         assert len(layout.cells) == int((flat(start) > 0).sum())
         kept = kept_records(DATA, 3, CAPS)
         ended = improve(NoisyAnswers(kept, layout, parts(), 5, ReplayBits(2)), start, layout, 4, "simplex")
@@ -123,7 +123,7 @@ class TestLayout:
     @pytest.mark.parametrize("letters", ["s", "t", "e", "te"])
     def test_only_chosen_letters_are_published_and_move(self, letters):
         start = random_parameters(5, 3, 3)
-        layout = Layout.of(start, letters)
+        layout = FlatLayout.of(start, letters)
         assert len(layout.cells) == sum({"s": 3, "t": 9, "e": 9}[x] for x in letters)
         kept = kept_records(DATA, 3, CAPS)
         ask = NoisyAnswers(kept, layout, parts(letters=letters, epsilon=100), 5, ReplayBits(2))
@@ -172,18 +172,18 @@ class TestPaper:
     @pytest.mark.parametrize(("neighbours", "least"), [("add-remove", 1), ("replace", 2)])
     def test_the_true_total_of_every_iteration(self, cap, neighbours, least):
         """(2 - 1/L) times the nominal epsilon, and twice that for replacement; not the nominal one."""
-        planned = iterations.paper_parts(Caps(cap, 1, neighbours), Fraction(1, 10), 80)
+        planned = iterations.paper_parts(RecordBounds(cap, 1, neighbours), Fraction(1, 10), 80)
         assert len(planned) == 160 and {p.scale for p in planned} == {Fraction(cap * 80 * 10)}
         assert sum(p.epsilon for p in planned) == least * (2 - Fraction(1, cap)) * Fraction(1, 10)
 
     def test_transitions_and_emissions_get_their_own_noise(self):
         start = random_parameters(1, 2, 3)
-        layout = Layout.of(start, "te")
+        layout = FlatLayout.of(start, "te")
         kept = kept_records(DATA, 3, CAPS)
         planned = iterations.paper_parts(CAPS, Fraction(1), 1)
         table = iterations.PaperAnswers(kept, layout, planned, 5, ReplayBits(4))(start)
         bits, grid = ReplayBits(4), grid_bits(planned[0])
-        law = DiscreteLaplace(planned[0].scale * 2**grid)
+        law = LaplaceSampler(planned[0].scale * 2**grid)
         noise = np.concatenate([law.draw(4, bits), law.draw(6, bits)])
         exact = expected_counts(kept, start, 5, grid)[layout.cells]
         np.testing.assert_array_equal(table.values * 2.0**grid, exact + noise)
@@ -200,7 +200,7 @@ class TestPaper:
         moves = np.array([[0.8773739619775709, 0.12262603802242913], [0.4938261019199565, 0.5061738980800435]])
         emissions = np.array([[0.6152485242251612, 0.3847514757748388], [0.6863889484356512, 0.31361105156434876]])
         start = Parameters(np.array([0.5, 0.5]), moves, emissions)
-        layout, planned = Layout.of(start, "te"), iterations.paper_parts(CAPS, Fraction(1), 1)
+        layout, planned = FlatLayout.of(start, "te"), iterations.paper_parts(CAPS, Fraction(1), 1)
         noised = []
         plainly = iterations.release
 

@@ -20,7 +20,7 @@ from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private import hidden, sensitivity
 from dphmm.markov.private.labelled import count_labelled, learned_rows, open_cells
 from dphmm.markov.private.release import NoisyTable
-from dphmm.markov.private.sensitivity import Caps, kept_records
+from dphmm.markov.private.sensitivity import RecordBounds, kept_records
 from dphmm.samplers.entropy import ReplayBits
 
 pytestmark = pytest.mark.replayed_words
@@ -46,7 +46,7 @@ def labelled_sequences(longest):
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 @pytest.mark.parametrize(("letters", "blocks"), [("te", 2 * 2 - 1), ("ste", 2 * 2), ("e", 2), ("t", 1), ("se", 3)])
 def test_the_sensitivity_is_reached_and_never_passed(neighbours, letters, blocks):
-    caps = Caps(2, 1, neighbours)
+    caps = RecordBounds(2, 1, neighbours)
     records = [(pair,) for pair in labelled_sequences(3)]
     alone = [vector([record], caps, letters) for record in records]
     if neighbours == "add-remove":
@@ -63,7 +63,7 @@ def test_the_sensitivity_is_reached_and_never_passed(neighbours, letters, blocks
 
 
 def test_several_sequences_of_a_person():
-    caps = Caps(2, 2)
+    caps = RecordBounds(2, 2)
     records = [record for m in (1, 2, 3) for record in itertools.product(list(labelled_sequences(2))[::5], repeat=m)]
     largest = max(int(np.abs(vector([record], caps, "ste")).sum()) for record in records)
     assert largest == sensitivity.l1(sensitivity.expected_counts(caps, "ste"), caps) == 8

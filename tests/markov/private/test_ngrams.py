@@ -20,8 +20,8 @@ from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private import hidden, ngrams
 from dphmm.markov.private.ngrams import WordTable, check_cells, count_ngrams, histogram_for, likeliest, log_density
 from dphmm.markov.private.release import NoisyTable
-from dphmm.markov.private.sensitivity import Caps, kept_records
-from dphmm.samplers.body import DiscreteLaplace
+from dphmm.markov.private.sensitivity import RecordBounds, kept_records
+from dphmm.samplers.body import LaplaceSampler
 from dphmm.samplers.entropy import ReplayBits
 from small_records import random_parameters
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.replayed_words
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7), max_size=6), st.integers(2, 4))
 def test_words_are_counted_inside_sequences_only(data, order):
-    found = count_ngrams(kept_records(data, 3, Caps(5)), 3, order).reshape((3,) * order)
+    found = count_ngrams(kept_records(data, 3, RecordBounds(5)), 3, order).reshape((3,) * order)
     plain = np.zeros((3,) * order, dtype=int)
     for sequence in data:
         cut = sequence[:5]
@@ -101,7 +101,7 @@ def climbed(values, start, public="ste", letters="ste", order=2, scale=20.0):
 
 def noisy(parameters, total, scale, order=2, seed=1):
     exact = np.random.default_rng(seed).multinomial(total, chances(parameters, order))
-    return (exact + DiscreteLaplace(scale).draw(len(exact), ReplayBits(seed))).astype(float)
+    return (exact + LaplaceSampler(scale).draw(len(exact), ReplayBits(seed))).astype(float)
 
 
 def test_the_posterior_never_falls_and_settles():
@@ -167,7 +167,7 @@ def test_other_true_numbers_with_the_same_noisy_table_give_the_same_bytes(monkey
 def test_symbols_that_tell_the_state_are_told_apart():
     """Six states that stay and show themselves, with noise that hides none of it, are not taken for one."""
     table = np.full((6, 6), 60.0) + np.diag([6600.0, 4700, 17800, 2900, 2700, 4500])
-    values = (table.ravel() + DiscreteLaplace(71).draw(36, ReplayBits(1))).astype(float)
+    values = (table.ravel() + LaplaceSampler(71).draw(36, ReplayBits(1))).astype(float)
     hmm = CategoricalHMM(6, n_features=6, random_state=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hidden, "release", lambda *_: NoisyTable(values, 100.0))

@@ -14,7 +14,7 @@ from dphmm.markov.private.chain import fit_chain
 from dphmm.markov.private.noisy_table import at_most, rates_of
 from dphmm.markov.private.release import NoisyTable, nearest_counts
 from dphmm.markov.slots import Slots
-from dphmm.samplers.body import DiscreteLaplace
+from dphmm.samplers.body import LaplaceSampler
 from dphmm.samplers.entropy import ReplayBits
 
 N = 5
@@ -22,7 +22,7 @@ ROWS, COLUMNS = np.repeat(np.arange(N), N), np.tile(np.arange(N), N)
 
 
 def noisy(counts, scale, seed):
-    noise = DiscreteLaplace(scale).draw(counts.size, ReplayBits(seed))
+    noise = LaplaceSampler(scale).draw(counts.size, ReplayBits(seed))
     return (counts.ravel() + noise).astype(float)
 
 

@@ -12,9 +12,9 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private import fit_second_order
 from dphmm.markov.private.release import nearest_counts
 from dphmm.markov.private.second_order import rates_of_pairs
-from dphmm.markov.private.sensitivity import Caps, kept_records
-from dphmm.markov.second_order import Pairs
-from dphmm.samplers.body import DiscreteLaplace
+from dphmm.markov.private.sensitivity import RecordBounds, kept_records
+from dphmm.markov.second_order import LatentPairs
+from dphmm.samplers.body import LaplaceSampler
 
 BASE = dphmm.MarkovModel([0.4, 0.3, 0.3], [[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]])
 DATA = [[0, 1, 2, 2, 1], [0, 0, 1], [2, 1, 0, 0, 1, 2], [1]]
@@ -30,9 +30,9 @@ def test_the_model_is_a_function_of_the_noisy_table(neighbours, owners):
     due = Fraction(3 * m * (2 if neighbours == "replace" else 1))
     (part,) = event.parts
     assert part.sensitivity == due and part.scale == due * 2 and event.epsilon == Fraction(1, 2)
-    pairs = Pairs.of(BASE)
-    kept = kept_records(DATA, 3, Caps(5, m, neighbours), owners)
-    noise = DiscreteLaplace(part.scale).draw(len(pairs.indices), dphmm.ReplayBits(7))
+    pairs = LatentPairs.of(BASE)
+    kept = kept_records(DATA, 3, RecordBounds(5, m, neighbours), owners)
+    noise = LaplaceSampler(part.scale).draw(len(pairs.indices), dphmm.ReplayBits(7))
     rates = rates_of_pairs((pairs.counts(kept.symbols, kept.bounds) + noise).astype(float), pairs, float(part.scale))
     assert np.allclose(model.matrix.toarray(), pairs_matrix(pairs, rates), rtol=1e-14)
     assert np.array_equal(model.initial, dphmm.MarkovModel.second_order(BASE).initial)
@@ -52,13 +52,13 @@ def test_it_is_nearer_than_clipping(goes_on):
     """Against clipping beside the base, in the mean of 20 tables, by three standard errors: people who mostly stay,
     whatever was before, and people who keep their direction."""
     gains, base = [], dphmm.MarkovModel(np.full(4, 0.25), np.full((4, 4), 0.25))
-    pairs = Pairs.of(base)
+    pairs = LatentPairs.of(base)
     for seed in range(20):
         random = np.random.default_rng(seed)
         kept = (2 * pairs.now - pairs.before) % 4 if goes_on else pairs.now
         truth = 0.6 * np.eye(4)[kept] + 0.4 * random.dirichlet(np.ones(4), 4)[pairs.now]
         scale = 10 if goes_on else 40
-        noise = DiscreteLaplace(scale).draw(64, dphmm.ReplayBits(seed))
+        noise = LaplaceSampler(scale).draw(64, dphmm.ReplayBits(seed))
         values = (random.multinomial(120, truth).ravel() + noise).astype(float)
         clipped = nearest_counts(values, pairs.indptr) + (5 + scale * np.sqrt(8)) * pairs.chances
         rows = [weights.reshape(16, 4) for weights in (rates_of_pairs(values, pairs, float(scale)), clipped)]

@@ -31,9 +31,9 @@ from dphmm.markov.private import sensitivity
 from dphmm.markov.private.iterations import expected_counts
 from dphmm.markov.private.ngrams import count_ngrams
 from dphmm.markov.private.planned import masked
-from dphmm.markov.private.sensitivity import Caps, kept_records
+from dphmm.markov.private.sensitivity import RecordBounds, kept_records
 from dphmm.markov.private.transition_counts import counts_of
-from dphmm.markov.second_order import Pairs
+from dphmm.markov.second_order import LatentPairs
 from small_records import GRID, random_parameters, sequences_up_to
 
 
@@ -78,14 +78,14 @@ BOTH = pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 @pytest.mark.parametrize(("n", "cap", "of_owner"), [(2, 3, 1), (2, 4, 1), (3, 3, 1), (2, 3, 2)])
 def test_pairs_of_moves(neighbours, n, cap, of_owner):
     """What a chain of second order publishes, where all moves may occur; and no more where some may not."""
-    caps = Caps(cap, of_owner, neighbours)
+    caps = RecordBounds(cap, of_owner, neighbours)
     sequences = sequences_up_to(cap + 1, n) if of_owner == 1 else sequences_up_to(cap, n)[-8:]
     records = [record for m in range(1, of_owner + 1) for record in itertools.product(sequences, repeat=m)]
     whole = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n))
     fewer = dphmm.MarkovModel(np.full(n, 1 / n), np.triu(np.full((n, n), 1.0)) / np.arange(n, 0, -1)[:, None])
     found = []
     for base in (whole, fewer):
-        pairs = Pairs.of(base)
+        pairs = LatentPairs.of(base)
 
         def vectors(sequences, owners, pairs=pairs):
             kept = kept_records(sequences, n, caps, owners)
@@ -99,7 +99,7 @@ def test_pairs_of_moves(neighbours, n, cap, of_owner):
 @BOTH
 @pytest.mark.parametrize(("v", "order", "cap"), [(2, 2, 3), (2, 3, 3), (2, 2, 2), (3, 2, 2)])
 def test_ngrams(neighbours, v, order, cap):
-    caps = Caps(cap, 1, neighbours)
+    caps = RecordBounds(cap, 1, neighbours)
     records = [(s,) for s in sequences_up_to(cap + 1, v)]
 
     def count(sequences, owners):
@@ -112,7 +112,7 @@ def test_ngrams(neighbours, v, order, cap):
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize(("v", "cap"), [(2, 2), (2, 3), (3, 2)])
 def test_transitions(neighbours, first, v, cap):
-    caps = Caps(cap, 1, neighbours)
+    caps = RecordBounds(cap, 1, neighbours)
     records = [(s,) for s in sequences_up_to(cap + 1, v)]
     every = sparse.csr_array(np.ones((v, v)))
 
@@ -126,7 +126,7 @@ def test_transitions(neighbours, first, v, cap):
 @pytest.mark.parametrize(("cap", "of_owner"), [(1, 1), (2, 1), (2, 2)])
 def test_sequences_with_a_begin_and_an_end(neighbours, cap, of_owner):
     """L + 1: the cap counts what is before the end, whether rows of the end are in the data or not."""
-    caps, end = Caps(cap, of_owner, neighbours), 2
+    caps, end = RecordBounds(cap, of_owner, neighbours), 2
     two = itertools.product([(0, 0), (1, 1), (0, 1, 1), (0, 2, 1), (2,)], repeat=2)
     records = [(s,) for s in sequences_up_to(cap + 1, 3)] + (list(two) if of_owner == 2 else [])
     leaving = sparse.csr_array(np.outer(np.arange(3) != end, np.ones(3)))
@@ -148,7 +148,7 @@ def test_sequences_with_a_begin_and_an_end(neighbours, cap, of_owner):
 @pytest.mark.parametrize(("cap", "of_owner"), [(2, 1), (3, 1), (2, 2)])
 def test_transitions_by_slots(neighbours, first, rule, cap, of_owner):
     """One table of (slot, from, to): whatever hours a person writes, each move is in one cell of it."""
-    caps, slots = Caps(cap, of_owner, neighbours), dphmm.markov.Slots.parse(rule)
+    caps, slots = RecordBounds(cap, of_owner, neighbours), dphmm.markov.Slots.parse(rule)
     singles = [(begin, *s) for s in sequences_up_to(cap + 1, 2) for begin in (96, 97, 2**40)]
     records = [(s,) for s in singles]
     if of_owner == 2:
@@ -168,7 +168,7 @@ def test_transitions_by_slots(neighbours, first, rule, cap, of_owner):
 
 
 def test_pairs_outside_the_mask_count_for_nothing():
-    caps = Caps(3)
+    caps = RecordBounds(3)
     mask = sparse.csr_array(np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0]]))
     kept = kept_records([[0, 1, 0], [0, 0, 0], [2, 1, 2], [1, 1]], 3, caps)
     assert masked(counts_of(kept, 3, caps, "sequence"), mask, False).tolist() == [2, 0, 1, 0, 1]
@@ -176,7 +176,7 @@ def test_pairs_outside_the_mask_count_for_nothing():
 
 @BOTH
 def test_owners_of_several_sequences(neighbours):
-    caps = Caps(2, 2, neighbours)
+    caps = RecordBounds(2, 2, neighbours)
     singles = sequences_up_to(2, 2)
     records = [
         *[(s,) for s in singles],
@@ -204,7 +204,7 @@ def cells_of(letters, n, v):
 @pytest.mark.parametrize("letters", ["ste", "te", "e", "t", "st"])
 @pytest.mark.parametrize("cap", [2, 3])
 def test_expected_counts_of_states_that_show_themselves_reach_the_bounds(neighbours, letters, cap):
-    caps = Caps(cap, 1, neighbours)
+    caps = RecordBounds(cap, 1, neighbours)
     records = [(s,) for s in sequences_up_to(cap + 1, 2)]
 
     def count(sequences, owners):
@@ -217,7 +217,7 @@ def test_expected_counts_of_states_that_show_themselves_reach_the_bounds(neighbo
 @pytest.mark.parametrize("zeros", [False, True])
 def test_expected_counts_of_any_parameters_stay_within_the_bounds(neighbours, zeros):
     cap, v = 3, 2
-    caps = Caps(cap, 1, neighbours)
+    caps = RecordBounds(cap, 1, neighbours)
     records = [(s,) for s in sequences_up_to(cap, v)]
     reached = 0.0
     for seed in range(6):
@@ -235,7 +235,7 @@ def test_expected_counts_of_any_parameters_stay_within_the_bounds(neighbours, ze
 
 def test_the_table_of_the_page():
     """docs/proofs/learning.md, 2: at L = 4 the sums are 7, 8, 14 and 16, and the L2 norms their roots say."""
-    add, swap = Caps(4), Caps(4, 1, "replace")
+    add, swap = RecordBounds(4), RecordBounds(4, 1, "replace")
     for caps, factor in ((add, 1), (swap, 2)):
         assert sensitivity.l1(sensitivity.expected_counts(caps, "te"), caps) == 7 * factor
         assert sensitivity.l1(sensitivity.expected_counts(caps, "ste"), caps) == 8 * factor
@@ -243,28 +243,28 @@ def test_the_table_of_the_page():
         assert sensitivity.l2_squared(sensitivity.expected_counts(caps, "ste"), caps) == 26 * factor
         assert sensitivity.l1(sensitivity.ngrams(caps, 2), caps) == 3 * factor
         assert sensitivity.l1(sensitivity.transitions(caps, first=True), caps) == 4 * factor
-    owner = Caps(4, 3, "replace")
+    owner = RecordBounds(4, 3, "replace")
     assert sensitivity.l1(sensitivity.expected_counts(owner, "te"), owner) == Fraction(42)
     assert sensitivity.l2_squared(sensitivity.expected_counts(owner, "te"), owner) == 25 * 9 * 2
 
 
 def test_a_bound_that_is_too_small_is_found_out():
     """Forgetting that replacement counts twice, or the owner's second sequence, would not pass the enumeration."""
-    caps = Caps(3, 1, "replace")
+    caps = RecordBounds(3, 1, "replace")
     records = [(s,) for s in sequences_up_to(3, 2)]
     found = largest(lambda s, o: count_ngrams(kept_records(s, 2, caps), 2, 2), records, caps)
-    assert found[0] > int(sensitivity.l1(sensitivity.ngrams(Caps(3), 2), Caps(3)))
+    assert found[0] > int(sensitivity.l1(sensitivity.ngrams(RecordBounds(3), 2), RecordBounds(3)))
 
 
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Caps(0), "max_length: got 0"),
-        (lambda: Caps(2**20 + 1), "max_length: got"),
-        (lambda: Caps(3, 0), "max_sequences: got 0"),
-        (lambda: Caps(3, 1, "swap"), "neighbours: got swap"),
-        (lambda: sensitivity.ngrams(Caps(2), 3), "max_length: got 2"),
-        (lambda: sensitivity.transitions(Caps(1), first=True), "max_length: got 1"),
+        (lambda: RecordBounds(0), "max_length: got 0"),
+        (lambda: RecordBounds(2**20 + 1), "max_length: got"),
+        (lambda: RecordBounds(3, 0), "max_sequences: got 0"),
+        (lambda: RecordBounds(3, 1, "swap"), "neighbours: got swap"),
+        (lambda: sensitivity.ngrams(RecordBounds(2), 3), "max_length: got 2"),
+        (lambda: sensitivity.transitions(RecordBounds(1), first=True), "max_length: got 1"),
     ],
 )
 def test_bad_caps_get_one_line(make, told):
@@ -274,7 +274,7 @@ def test_bad_caps_get_one_line(make, told):
 
 
 def expected_of(sequences, parameters, cap=9, caps=None, owners=None):
-    kept = kept_records(sequences, parameters.n_symbols, caps or Caps(cap), owners)
+    kept = kept_records(sequences, parameters.n_symbols, caps or RecordBounds(cap), owners)
     return expected_counts(kept, parameters, cap, GRID)
 
 
@@ -362,12 +362,12 @@ def test_limits_hold_whatever_the_floats_are(values, limit):
 
 class TestCaps:
     def test_sequences_are_cut_to_their_first_positions(self):
-        kept = kept_records([[0, 1, 2, 2], [1], [2, 2, 2]], 3, Caps(3))
+        kept = kept_records([[0, 1, 2, 2], [1], [2, 2, 2]], 3, RecordBounds(3))
         assert kept.symbols.tolist() == [0, 1, 2, 1, 2, 2, 2]
         assert kept.bounds.tolist() == [0, 3, 4, 7]
 
     def test_owners_keep_their_first_sequences(self):
-        kept = kept_records([[0], [1], [2], [3], [4], [5]], 6, Caps(3, 2), ["a", "b", "a", "a", "b", "b"])
+        kept = kept_records([[0], [1], [2], [3], [4], [5]], 6, RecordBounds(3, 2), ["a", "b", "a", "a", "b", "b"])
         assert kept.symbols.tolist() == [0, 1, 2, 4]
         assert kept.bounds.tolist() == [0, 1, 2, 3, 4]
 
@@ -376,7 +376,7 @@ class TestCaps:
         source = np.random.default_rng(seed)
         data = [source.integers(0, 4, size=source.integers(1, 6)).tolist() for _ in range(12)]
         owners = source.integers(0, 4, size=12).tolist()
-        caps = Caps(3, 2)
+        caps = RecordBounds(3, 2)
         whole = kept_records(data, 4, caps, owners)
         pieces = np.split(whole.symbols, whole.bounds[1:-1])
         expected = []
@@ -387,25 +387,25 @@ class TestCaps:
 
     def test_no_sequence_is_data_like_any_other(self):
         for owners in (None, []):
-            kept = kept_records([], 3, Caps(4), owners)
+            kept = kept_records([], 3, RecordBounds(4), owners)
             assert kept.symbols.tolist() == [] and kept.bounds.tolist() == [0]
         assert not expected_of([], random_parameters(1)).any()
 
     @pytest.mark.parametrize(
         ("sequences", "owners", "caps", "told"),
         [
-            ([[0]], None, Caps(3, 2), "owners: got None"),
-            ([[0], [1]], ["a"], Caps(3, 2), "owners: got another number"),
-            ([[0], [1]], ["a", None], Caps(3), "owners: got a missing owner"),
-            ([[0], [1]], ["a", float("nan")], Caps(3), "owners: got a missing owner"),
-            ([[0], [1]], [["a"], ["b"]], Caps(3), "owners: got an owner that cannot"),
-            ([[0], [1]], "ab", Caps(3), "owners: got str"),
-            ([], ["a"], Caps(3), "owners: got another number"),
-            ([[0], []], None, Caps(3), "sequences[1]: got an empty sequence"),
-            ([[0], [0, 7]], None, Caps(3), "sequences[1][1]: got a number above 2"),
-            ([[0], [0, -1]], None, Caps(3), "sequences[1][1]: got a negative number"),
-            ([[0], [0, 0.5]], None, Caps(3), "sequences[1][1]"),
-            ("01", None, Caps(3), "sequences: got str"),
+            ([[0]], None, RecordBounds(3, 2), "owners: got None"),
+            ([[0], [1]], ["a"], RecordBounds(3, 2), "owners: got another number"),
+            ([[0], [1]], ["a", None], RecordBounds(3), "owners: got a missing owner"),
+            ([[0], [1]], ["a", float("nan")], RecordBounds(3), "owners: got a missing owner"),
+            ([[0], [1]], [["a"], ["b"]], RecordBounds(3), "owners: got an owner that cannot"),
+            ([[0], [1]], "ab", RecordBounds(3), "owners: got str"),
+            ([], ["a"], RecordBounds(3), "owners: got another number"),
+            ([[0], []], None, RecordBounds(3), "sequences[1]: got an empty sequence"),
+            ([[0], [0, 7]], None, RecordBounds(3), "sequences[1][1]: got a number above 2"),
+            ([[0], [0, -1]], None, RecordBounds(3), "sequences[1][1]: got a negative number"),
+            ([[0], [0, 0.5]], None, RecordBounds(3), "sequences[1][1]"),
+            ("01", None, RecordBounds(3), "sequences: got str"),
         ],
     )
     def test_bad_data_gets_one_line(self, sequences, owners, caps, told):
@@ -414,4 +414,4 @@ class TestCaps:
         assert told in str(error.value) and "\n" not in str(error.value)
 
     def test_nothing_is_shown_of_what_is_kept(self):
-        assert repr(kept_records([[0, 1]], 3, Caps(4))) == "Kept(...)"
+        assert repr(kept_records([[0, 1]], 3, RecordBounds(4))) == "Kept(...)"

@@ -30,7 +30,7 @@ from dphmm.markov.private import count_transitions, fit_chain, fit_counts, trans
 from dphmm.markov.private.labelled import count_labelled
 from dphmm.markov.private.ngrams import count_ngrams
 from dphmm.markov.private.planned import PlannedFit
-from dphmm.markov.private.sensitivity import Caps, kept_records
+from dphmm.markov.private.sensitivity import RecordBounds, kept_records
 from dphmm.markov.private.transition_counts import KeyTotals, LabelledCounter, RowCounter, WordCounter, counts_of_keys
 from dphmm.markov.slots import Slots
 from dphmm.samplers.entropy import ReplayBits
@@ -113,7 +113,7 @@ def test_the_event_is_told_before_anything_is_drawn():
 
 def test_a_planned_fit_draws_once():
     counts = count_transitions([[0, 1]], 2, 5)
-    planned = PlannedFit(2, 1, Caps(5), "sequence", bits=ReplayBits(1))
+    planned = PlannedFit(2, 1, RecordBounds(5), "sequence", bits=ReplayBits(1))
     planned.learned(counts)
     with pytest.raises(RuntimeError, match="has been drawn"):
         planned.learned(counts)
@@ -129,7 +129,7 @@ def test_a_planned_fit_draws_once():
     ],
 )
 def test_counts_of_another_setting_are_refused(other):
-    planned = PlannedFit(2, 1, Caps(5), "sequence", bits=ReplayBits(1))
+    planned = PlannedFit(2, 1, RecordBounds(5), "sequence", bits=ReplayBits(1))
     with pytest.raises(InvalidInput, match=r"^counts: got those of another setting"):
         planned.learned(other)
     planned.learned(count_transitions([[0, 1]], 2, 5))
@@ -224,7 +224,7 @@ def cells_of(counter, rows, parts=()):
 
 
 @seeds(6)
-@pytest.mark.parametrize("caps", [Caps(1, 1), Caps(2, 1), Caps(3, 2), Caps(50, 50)])
+@pytest.mark.parametrize("caps", [RecordBounds(1, 1), RecordBounds(2, 1), RecordBounds(3, 2), RecordBounds(50, 50)])
 @pytest.mark.parametrize("slots", [None, Slots.parse("1,2,3+")])
 def test_sequences_that_end_are_those_of_one_process(seed, caps, slots):
     """Ends in the first, a middle and no row, rows after an end, cuts at the cap, in few and many parts."""
@@ -240,7 +240,7 @@ def test_sequences_that_end_are_those_of_one_process(seed, caps, slots):
 
 @seeds(4)
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
-@pytest.mark.parametrize("caps", [Caps(1, 1), Caps(3, 2), Caps(50, 50)])
+@pytest.mark.parametrize("caps", [RecordBounds(1, 1), RecordBounds(3, 2), RecordBounds(50, 50)])
 def test_words_of_sorted_rows_are_those_of_the_sequences(seed, order, caps):
     rows = rows_of(seed)
     sequences, owners = sequences_of(rows, 2)
@@ -251,7 +251,7 @@ def test_words_of_sorted_rows_are_those_of_the_sequences(seed, order, caps):
 
 
 @seeds(4)
-@pytest.mark.parametrize("caps", [Caps(1, 1), Caps(3, 2), Caps(50, 50)])
+@pytest.mark.parametrize("caps", [RecordBounds(1, 1), RecordBounds(3, 2), RecordBounds(50, 50)])
 def test_known_states_of_sorted_rows_are_those_of_the_sequences(seed, caps):
     """A pair is a number of 0..3: two states, two symbols."""
     rows = rows_of(seed)
@@ -265,7 +265,7 @@ def test_known_states_of_sorted_rows_are_those_of_the_sequences(seed, caps):
 @pytest.mark.parametrize(("kind", "bound"), [("words", 2 * 2), ("labelled", 2 * 6)])
 def test_no_person_adds_more_to_words_and_known_states_than_is_stated(kind, bound):
     """All tables of one person with up to six rows in a row of seven steps, beside another person's."""
-    caps, largest = Caps(3, 2), 0
+    caps, largest = RecordBounds(3, 2), 0
 
     def counted_of(rows):
         counter = WordCounter(4, 2, caps) if kind == "words" else LabelledCounter(2, 2, caps)
@@ -293,14 +293,14 @@ def test_a_move_of_sorted_rows_is_in_the_slot_of_the_step_that_it_leaves(seed, r
                 slot = min(place - 1, 1) if rule == "1,2+" else (step - 1) % 6 // 2
                 expected[slot * N + left, state] += 1
             before = (owner, step), state, place
-    found = counted(rows, Caps(3, 50), 2, (7, 8, 30), slots, 3600)
+    found = counted(rows, RecordBounds(3, 50), 2, (7, 8, 30), slots, 3600)
     assert found.transitions.toarray().tolist() == expected.tolist() and found.slots == slots
-    assert found.transitions.sum() == counted(rows, Caps(3, 50)).transitions.sum()
+    assert found.transitions.sum() == counted(rows, RecordBounds(3, 50)).transitions.sum()
 
 
 @seeds(12)
 @pytest.mark.parametrize("shortest", [1, 2])
-@pytest.mark.parametrize("caps", [Caps(1, 1), Caps(2, 1), Caps(3, 2), Caps(50, 50)])
+@pytest.mark.parametrize("caps", [RecordBounds(1, 1), RecordBounds(2, 1), RecordBounds(3, 2), RecordBounds(50, 50)])
 def test_they_are_those_of_the_sequences(seed, shortest, caps):
     rows = rows_of(seed)
     sequences, owners = sequences_of(rows, shortest)
@@ -316,7 +316,7 @@ def test_they_are_those_of_the_sequences(seed, shortest, caps):
 
 @seeds(12)
 def test_parts_and_arrival_change_nothing(seed):
-    source, rows, caps = np.random.default_rng(seed), rows_of(seed), Caps(3, 2)
+    source, rows, caps = np.random.default_rng(seed), rows_of(seed), RecordBounds(3, 2)
     whole = counted(rows, caps)
     every = [range(1, len(rows)), [], [1], source.integers(0, len(rows), 9).tolist(), [7] * 3]
     for parts in every:
@@ -337,7 +337,7 @@ def test_a_sorted_table_is_counted_as_by_a_fit_of_its_trajectories(seed, shortes
     expected = count_transitions(
         [found.sequences[k] for k in long], N, 3, owners=found.owners[long].tolist(), max_sequences=2
     )
-    same(counted(rows, Caps(3, 2), shortest), expected)
+    same(counted(rows, RecordBounds(3, 2), shortest), expected)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -349,14 +349,14 @@ def test_of_one_step_the_latest_row_counts_and_then_the_least_state(seed, parts)
     for (owner, step, state), time in zip(rows, times, strict=True):
         place = (-time, state if 0 <= state < N else N)
         chosen[owner, step] = min(chosen.get((owner, step), place), place)
-    expected = counted([(*key, state) for key, (_, state) in chosen.items()], Caps(3, 2))
+    expected = counted([(*key, state) for key, (_, state) in chosen.items()], RecordBounds(3, 2))
     order = sorted(range(len(rows)), key=lambda k: rows[k][:2])
-    counter = RowCounter(N, Caps(3, 2), 2)
+    counter = RowCounter(N, RecordBounds(3, 2), 2)
     table = np.array([(*rows[k], times[k]) for k in order])
     new_owner = np.diff(table[:, 0], prepend=-1) != 0
     for part in np.split(np.arange(len(rows)), list(parts)):
         counter.add(new_owner[part], *table[part, 1:].T)
-    found = counts_of_keys(*counter.found(), N, Caps(3, 2))
+    found = counts_of_keys(*counter.found(), N, RecordBounds(3, 2))
     same(found, expected)
     assert (found.n_owners, found.left_out) == (expected.n_owners, expected.left_out)
 
@@ -365,7 +365,7 @@ def test_of_one_step_the_latest_row_counts_and_then_the_least_state(seed, parts)
 @pytest.mark.parametrize("shortest", [1, 2])
 def test_no_owner_adds_more_than_the_caps_allow(seed, shortest):
     """Whatever one owner's rows are, and whoever's stand beside them."""
-    rows, caps = rows_of(seed, 80, 2), Caps(4, 3)
+    rows, caps = rows_of(seed, 80, 2), RecordBounds(4, 3)
     alone = counted([row for row in rows if row[0] == 0], caps, shortest)
     together = counted(rows, caps, shortest)
     added = together.transitions.toarray() - alone.transitions.toarray()
@@ -376,7 +376,7 @@ def test_no_owner_adds_more_than_the_caps_allow(seed, shortest):
 
 
 def test_sums_of_partitions_are_the_counts_of_all():
-    rows, caps, totals = rows_of(3, 200, 40), Caps(4, 2), Counter()
+    rows, caps, totals = rows_of(3, 200, 40), RecordBounds(4, 2), Counter()
     for part in range(3):
         counter = RowCounter(N, caps, 2)
         own = np.array(sorted(row for row in rows if row[0] % 3 == part))
@@ -394,17 +394,17 @@ def test_sums_of_partitions_are_the_counts_of_all():
 def test_rows_out_of_order_are_refused(rows):
     table = np.array(rows)
     for parts in ([], [1]):
-        counter = RowCounter(N, Caps(9), 2)
+        counter = RowCounter(N, RecordBounds(9), 2)
         with pytest.raises(ValueError, match=r"^rows are out of order"):
             for k, part in enumerate(np.split(table, parts)):
                 counter.add(np.array([k == 0] + [False] * (len(part) - 1)), part[:, 1], part[:, 2])
 
 
 def test_nothing_counts_and_no_owner_is_anybody():
-    counter = RowCounter(N, Caps(3), 2)
+    counter = RowCounter(N, RecordBounds(3), 2)
     counter.leave_out(7)
     counter.add(np.zeros(0, bool), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    found = counts_of_keys(*counter.found(), N, Caps(3))
+    found = counts_of_keys(*counter.found(), N, RecordBounds(3))
     assert (found.left_out, found.n_owners, found.transitions.nnz) == (7, 0, 0)
     assert repr(counter) == "RowCounter(...)"
 
@@ -412,7 +412,7 @@ def test_nothing_counts_and_no_owner_is_anybody():
 def test_the_largest_numbers_of_steps_are_no_neighbours():
     far = 2**63 - 1
     rows = [(0, -far - 1, 0), (0, -far, 1), (0, far - 1, 2), (0, far, 3), (1, -far - 1, 0)]
-    found = counted(rows, Caps(9, 9))
+    found = counted(rows, RecordBounds(9, 9))
     assert found.transitions.toarray()[[0, 2], [1, 3]].tolist() == [1, 1] and found.transitions.sum() == 2
 
 
@@ -430,12 +430,12 @@ def test_memory_does_not_grow_with_the_rows_of_one_owner():
         tracemalloc.stop()
         return found.transitions.sum(), highest
 
-    small, least = peak(20, Caps(100, 3))
-    large, most = peak(400, Caps(100, 3))
+    small, least = peak(20, RecordBounds(100, 3))
+    large, most = peak(400, RecordBounds(100, 3))
     assert small == large == 99
     assert most < 1.1 * least + 100_000
     # Where nothing is capped keys are held, up to a number that is fixed.
-    everything, held = peak(400, Caps(2**20, 1))
+    everything, held = peak(400, RecordBounds(2**20, 1))
     assert everything == 2**20 - 1 and held < 60e6
 
 
@@ -444,7 +444,9 @@ def test_small_tables_of_one_owner_one_by_one():
     for steps in itertools.combinations(range(5), 4):
         for states in itertools.product(range(2), repeat=4):
             rows = [(0, step, state) for step, state in zip(steps, states, strict=True)]
-            for caps, shortest in itertools.product([Caps(2, 1), Caps(3, 1), Caps(2, 2)], [1, 2]):
+            for caps, shortest in itertools.product(
+                [RecordBounds(2, 1), RecordBounds(3, 1), RecordBounds(2, 2)], [1, 2]
+            ):
                 sequences, owners = sequences_of(rows, shortest)
                 expected = count_transitions(
                     sequences, N, caps.max_length, owners=owners, max_sequences=caps.max_sequences

@@ -22,16 +22,15 @@ from dphmm.audit.history import law_of_plan
 from dphmm.audit.pairs import degrees
 from dphmm.audit.released import ReleasedFile
 from dphmm.audit.replay import Replay
-from dphmm.audit.resampling import Interval, interval, ratio
-from dphmm.audit.resampling import Subjects as Resampled
+from dphmm.audit.resampling import Interval, RowSubjects, interval, ratio
 from dphmm.errors import InvalidInput
-from dphmm.markov.filtering import Belief, Table, likeliest_path
+from dphmm.markov.filtering import Belief, ObservationTable, likeliest_path
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.smoothing import Observed, marginals
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.believing import believed_model
 from dphmm.session.options import PlanChoices
-from dphmm.session.plan import Plan
+from dphmm.session.plan import StepPlan
 from dphmm.session.setting import Setting, StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.statement.files import read_statement, statement_path
 from dphmm.statement.release import ReleaseStatement
@@ -43,12 +42,12 @@ from dphmm.types import Exact, FloatArray, IntArray
 METHODS = ("prior", "memoryless", "tracker", "smoother", "viterbi")
 
 
-class Seen(NamedTuple):
+class SeenAnswer(NamedTuple):
     """One published answer and the plan it was drawn under."""
 
     t: int
     z: IntArray
-    plan: Plan
+    plan: StepPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +73,7 @@ class Adversary:
             got = f"{len(self.states)} states for a chain of {self.chain.n_states}"
             raise InvalidInput("states", got, "the state of every hidden state")
 
-    def beliefs(self, seen: Sequence[Seen]) -> FloatArray:
+    def beliefs(self, seen: Sequence[SeenAnswer]) -> FloatArray:
         """The belief (T, N) about the state at each answer; rows sum to 1."""
         n = len(seen[0].plan.image)
         if self.states is None and self.chain.n_states != n:
@@ -100,7 +99,7 @@ class Adversary:
         moves = t if start == "before" else t - 1
         return initial.predict_many(self.chain, 1 if start == "before" else 2, moves) if moves else initial
 
-    def _forward(self, seen: Sequence[Seen]) -> FloatArray:
+    def _forward(self, seen: Sequence[SeenAnswer]) -> FloatArray:
         rows = np.empty((len(seen), self.chain.n_states))
         belief, t = self._before(seen[0].t), seen[0].t
         for number, answer in enumerate(seen):
@@ -111,7 +110,7 @@ class Adversary:
             rows[number] = belief.probability
         return rows
 
-    def _learned(self, belief: Belief, answer: Seen) -> Belief:
+    def _learned(self, belief: Belief, answer: SeenAnswer) -> Belief:
         """Bayes' rule. If a wrong chain leaves no state that the answer allows, it begins anew from the answer."""
         plain = None if self.states is not None else self._plainly(belief, answer)
         if plain is not None:
@@ -122,7 +121,7 @@ class Adversary:
             belief = Belief(np.where(possible, -np.log(possible.sum()), -np.inf), possible)
         return belief.condition(np.where(possible, weights, 0.0), possible & belief.support)
 
-    def _plainly(self, belief: Belief, answer: Seen) -> Belief | None:
+    def _plainly(self, belief: Belief, answer: SeenAnswer) -> Belief | None:
         """Bayes' rule in plain floats, where they hold everything."""
         from dphmm.session.plan import likelihood_of
 
@@ -130,7 +129,7 @@ class Adversary:
         weights = None if fast is None else fast.at(answer.z)
         return None if weights is None else belief.weighted(weights, np.ones(len(weights), dtype=np.bool_))
 
-    def _weights(self, answer: Seen) -> FloatArray:
+    def _weights(self, answer: SeenAnswer) -> FloatArray:
         """log Pr(z | hidden state) (H,), up to a constant; -inf where z excludes it."""
         plan = answer.plan
         # A state that the plan calls impossible is answered like its surrogate: a wrong chain may think it is there.
@@ -138,10 +137,10 @@ class Adversary:
         weights = np.where(excluded, -np.inf, plan.log_likelihood(answer.z))
         return weights if self.states is None else np.asarray(weights[self.states])
 
-    def _observations(self, seen: Sequence[Seen]) -> Table:
+    def _observations(self, seen: Sequence[SeenAnswer]) -> ObservationTable:
         values = np.array([self._weights(answer) for answer in seen])
         moves = np.diff(np.array([answer.t for answer in seen]), prepend=seen[0].t)
-        return Table.of(values, moves=moves, logged=True)
+        return ObservationTable.of(values, moves=moves, logged=True)
 
     def _seen(self, hidden: FloatArray, n: int) -> FloatArray:
         if self.states is None:
@@ -151,7 +150,7 @@ class Adversary:
         return rows
 
 
-def _alone(answer: Seen) -> FloatArray:
+def _alone(answer: SeenAnswer) -> FloatArray:
     """The likelihood (N,) of one answer by itself, over the states that its plan calls possible, divided by its sum."""
     possible = answer.plan.still_possible(answer.z)
     logs = np.where(possible, answer.plan.log_likelihood(answer.z), -np.inf)
@@ -343,12 +342,12 @@ def _stated(released: Any, statement: str | os.PathLike[str] | None) -> ReleaseS
 
 def _seen(
     user: str, rows: list[int], file: ReleasedFile, replay: Replay, findings: Findings, origin: str
-) -> list[Seen]:
+) -> list[SeenAnswer]:
     history = file.answers(rows)
     plans = replay.plans(user, history, origin)
     if plans is None:
         raise InvalidInput("released", findings.sentences[-1], "answers drawn under the plans of these choices")
-    return [Seen(answer.t, answer.z, plan) for answer, plan in zip(history, plans, strict=True)]
+    return [SeenAnswer(answer.t, answer.z, plan) for answer, plan in zip(history, plans, strict=True)]
 
 
 class _Degrees:
@@ -357,7 +356,7 @@ class _Degrees:
     def __init__(self) -> None:
         self._of: dict[str, IntArray] = {}
 
-    def of(self, plan: Plan, state: int) -> int:
+    def of(self, plan: StepPlan, state: int) -> int:
         """The number of possible states that a state is hidden among."""
         if plan.hash not in self._of:
             self._of[plan.hash] = degrees(law_of_plan(plan), plan.image, plan.constraint.support, plan.epsilon)
@@ -390,7 +389,7 @@ class Measured:
 
     def intervals(self) -> dict[str, Interval]:
         """The same with 95 % bootstrap intervals, for other subjects like these."""
-        whose = Resampled.of(self.users, len(self.t))
+        whose = RowSubjects.of(self.users, len(self.t))
         once = np.ones(len(self.t))
         return {
             name: interval(whose.sums(getattr(self, name), once), lambda sums: ratio(sums[:, 0], sums[:, 1]))

@@ -50,7 +50,7 @@ class Laws:
             ]
         )
 
-    def guesses(self, of: int, draws: int, bits: Bits | None) -> Guesses:
+    def guesses(self, of: int, draws: int, bits: Bits | None) -> GuessRates:
         """Draw answers of one state and guess."""
         z = self.mechanisms[of].answer(np.repeat(self.images[of][None], draws, axis=0), bits)
         right = certain = 0
@@ -62,11 +62,11 @@ class Laws:
             right += int(np.argmax(posterior)) == of
             certain += int(np.isfinite(logs).sum()) == 1
             share += float(posterior[of])
-        return Guesses(right / draws, certain / draws, share / draws)
+        return GuessRates(right / draws, certain / draws, share / draws)
 
 
 @dataclass(frozen=True)
-class Guesses:
+class GuessRates:
     """The success of guessing the true state from one answer, as shares of the draws.
 
     ``right``: the likeliest state was the true one. ``certain``: no other state could have given the answer. Also the
@@ -107,7 +107,7 @@ class LocalHulls:
         """The states whose local noise can reach the lattice answer z (d,)."""
         return np.asarray(self.states[np.isfinite(self.local.likelihoods(np.asarray(z, dtype=np.int64)))])
 
-    def attack(self, state: int, *, draws: int = 2000, bits: Bits | None = None) -> tuple[Guesses, Guesses]:
+    def attack(self, state: int, *, draws: int = 2000, bits: Bits | None = None) -> tuple[GuessRates, GuessRates]:
         """The success of guessing a state from one answer, with local hulls, and with one hull for all."""
         places = np.flatnonzero(self.states == state)
         if not len(places):
@@ -126,7 +126,7 @@ class Exposed(NamedTuple):
     state: int
     nearest: int
     loss: Loss
-    guesses: Guesses
+    guesses: GuessRates
 
 
 def exposure(

@@ -6,13 +6,13 @@ Parameters       initial, transition (dense or sparse) and emission probabilitie
 em               Baum-Welch from given parameters, on weighted sequences
 """
 
-from dphmm.markov.hidden.baum_welch import Counts, Monitor, Priors, em, expected_counts
+from dphmm.markov.hidden.baum_welch import ExpectedCounts, Monitor, Priors, em, expected_counts
 from dphmm.markov.hidden.hmm import CategoricalHMM
 from dphmm.markov.hidden.parameters import Observations, Parameters, observations
 
 __all__ = [
     "CategoricalHMM",
-    "Counts",
+    "ExpectedCounts",
     "Monitor",
     "Observations",
     "Parameters",

@@ -19,8 +19,8 @@ from dphmm._kernels.hmm import Matrix, add_emissions, add_transitions
 from dphmm._kernels.process import on_one_thread
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.inference import (
-    Batch,
     Pass,
+    SequenceBatch,
     SinglePass,
     Workspace,
     batches,
@@ -75,7 +75,7 @@ class Monitor:
 @on_one_thread
 def expected_counts(
     parameters: Parameters, observed: Observations, weights: Any = None, *, checkpoint: bool | str = "auto"
-) -> Counts:
+) -> ExpectedCounts:
     """Expected counts of sequences, each ``weights`` (n,) times.
 
     Raises InvalidInput naming sequence and position where a symbol is impossible under the model.
@@ -119,7 +119,7 @@ def em(
     return parameters, monitor
 
 
-def updated(parameters: Parameters, counts: Counts, params: str, priors: Priors) -> Parameters:
+def updated(parameters: Parameters, counts: ExpectedCounts, params: str, priors: Priors) -> Parameters:
     """The likeliest parameters for expected counts; those not in ``params`` stay."""
     initial, transition, emission = parameters.initial, parameters.transition, parameters.emission
     if "s" in params:
@@ -132,7 +132,7 @@ def updated(parameters: Parameters, counts: Counts, params: str, priors: Priors)
     return Parameters(initial, transition, emission)
 
 
-def _transition(parameters: Parameters, counts: Counts, prior: Any) -> Any:
+def _transition(parameters: Parameters, counts: ExpectedCounts, prior: Any) -> Any:
     old = parameters.transition
     if not parameters.is_sparse:
         return _rows(np.where(old == 0, 0.0, _with_prior(counts.transition, prior, "transmat_prior")), old)
@@ -162,7 +162,7 @@ def _rows(pseudo: FloatArray, old: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class ExpectedCounts:
     """Weighted sums over sequences, given the observations and the parameters.
 
     ``initial`` (S,), ``transition`` (S, S) dense, or a csr_array on the structure of a sparse one, ``emission`` (S, V),
@@ -212,11 +212,11 @@ class Counter:
         self._weights = np.ones(observed.n_sequences) if weights is None else _weights(weights, observed.n_sequences)
         self._batches = list(batches(observed, n_states, np.flatnonzero(self._weights)))
 
-    def count(self, parameters: Parameters, initial: FloatArray) -> Counts:
+    def count(self, parameters: Parameters, initial: FloatArray) -> ExpectedCounts:
         """The expected counts under the model, started from ``initial``; InvalidInput for an impossible symbol."""
         sums = Sums.zero(parameters)
 
-        def work(batch: Batch, alone: SinglePass | None) -> None:
+        def work(batch: SequenceBatch, alone: SinglePass | None) -> None:
             if alone is None:
                 sums.add(self._in_floats(parameters, initial, batch))
             else:
@@ -225,7 +225,7 @@ class Counter:
         in_floats_or_logs(parameters, initial, self._observed, self._batches[::-1], work)
         return _counts(parameters, sums)
 
-    def _in_floats(self, parameters: Parameters, initial: FloatArray, batch: Batch) -> Sums:
+    def _in_floats(self, parameters: Parameters, initial: FloatArray, batch: SequenceBatch) -> Sums:
         sums = Sums.zero(parameters)
         weights = self._weights[batch.which]
         passed = Pass(parameters, initial, batch, self._checkpoint, space=self._space)
@@ -242,7 +242,7 @@ class Counter:
                 sums.starts += (part.alpha[:width] * part.beta[:width]).sum(axis=0)
         return sums
 
-    def _in_logs(self, parameters: Parameters, batch: Batch, passed: SinglePass) -> Sums:
+    def _in_logs(self, parameters: Parameters, batch: SequenceBatch, passed: SinglePass) -> Sums:
         sums, weight = Sums.zero(parameters), float(self._weights[batch.which[0]])
         posteriors, moves = smoothed(parameters, passed)
         sums.log = weight * float(passed.logs[0])
@@ -261,13 +261,13 @@ def csr(entries: Matrix, data: FloatArray, n: int) -> Any:
     return sparse.csr_array((data, entries.indices, entries.indptr), shape=(n, n))
 
 
-def _counts(parameters: Parameters, sums: Sums) -> Counts:
+def _counts(parameters: Parameters, sums: Sums) -> ExpectedCounts:
     if parameters.is_sparse:
         entries = parameters.compressed_rows
         moves = csr(entries, sums.pairs * entries.data + sums.moves, parameters.n_states)
     else:
         moves = sums.pairs * parameters.transition + sums.moves
-    return Counts(sums.log, sums.starts, moves, np.ascontiguousarray(sums.emissions.T))
+    return ExpectedCounts(sums.log, sums.starts, moves, np.ascontiguousarray(sums.emissions.T))
 
 
 def _weights(given: Any, n: int) -> FloatArray:

@@ -14,7 +14,7 @@ from dphmm._kernels.hmm import pick, simulate
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import inference
-from dphmm.markov.hidden.baum_welch import Counts, Monitor, Priors, csr, em, updated
+from dphmm.markov.hidden.baum_welch import ExpectedCounts, Monitor, Priors, csr, em, updated
 from dphmm.markov.hidden.labelled import labelled_counts
 from dphmm.markov.hidden.parameters import (
     ATTRIBUTES,
@@ -322,7 +322,7 @@ class CategoricalHMM(Estimator):
             entries = start.compressed_rows
             of_row = np.repeat(np.arange(n), np.diff(entries.indptr))
             moves = csr(entries, moves[of_row, entries.indices], n)
-        counts = Counts(0.0, starts.astype(np.float64), moves, emissions.astype(np.float64))
+        counts = ExpectedCounts(0.0, starts.astype(np.float64), moves, emissions.astype(np.float64))
         priors = Priors(self.startprob_prior, self.transmat_prior, self.emissionprob_prior)
         return updated(start, counts, learned, priors), Monitor(0.0, 0)
 

@@ -29,7 +29,7 @@ from dphmm._kernels.hmm import (
 )
 from dphmm._kernels.hmm import draw_paths as draw_block
 from dphmm._kernels.process import on_one_thread
-from dphmm._kernels.smoothing import Chain, Stops, forward_logs
+from dphmm._kernels.smoothing import JumpChain, Stops, forward_logs
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Observations, Parameters, place
 from dphmm.types import FloatArray, IntArray
@@ -42,7 +42,7 @@ KEPT_BYTES = 2**28
 
 
 @dataclass(frozen=True)
-class Block:
+class PositionBlock:
     """Positions ``first`` up to ``last`` of all sequences, which are rows ``start`` up to ``stop`` of the batch."""
 
     first: int
@@ -52,7 +52,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class SequenceBatch:
     """Sequences ``which`` (k,), longest first. Row r is symbol ``rows[r]`` of the observations.
 
     ``widths`` (T,): how many of them have a symbol at each position. ``symbols`` (rows,) are those of the rows.
@@ -63,19 +63,19 @@ class Batch:
     rows: IntArray
     symbols: IntArray
 
-    def blocks(self, n_states: int) -> list[Block]:
+    def blocks(self, n_states: int) -> list[PositionBlock]:
         """The whole batch in pieces of about BLOCK_NUMBERS numbers, at least one position each."""
         most = max(BLOCK_NUMBERS // n_states, 1)
         begins = np.concatenate(([0], np.cumsum(self.widths)))
         blocks, first = [], 0
         while first < len(self.widths):
             last = max(int(np.searchsorted(begins, begins[first] + most, side="right")) - 1, first + 1)
-            blocks.append(Block(first, last, int(begins[first]), int(begins[last])))
+            blocks.append(PositionBlock(first, last, int(begins[first]), int(begins[last])))
             first = last
         return blocks
 
 
-def batches(observed: Observations, n_states: int, which: IntArray | None = None) -> Iterator[Batch]:
+def batches(observed: Observations, n_states: int, which: IntArray | None = None) -> Iterator[SequenceBatch]:
     """All sequences, or those of ``which``, in batches of about BATCH_NUMBERS numbers, a longer one by itself."""
     numbers = np.arange(observed.n_sequences) if which is None else which
     lengths = observed.lengths[numbers]
@@ -90,7 +90,7 @@ def batches(observed: Observations, n_states: int, which: IntArray | None = None
         first = last
 
 
-def batch(observed: Observations, which: IntArray) -> Batch:
+def batch(observed: Observations, which: IntArray) -> SequenceBatch:
     """Some sequences, given longest first, as a batch."""
     lengths = observed.lengths[which]
     # Sequence k has a symbol at positions below lengths[k]: counts of lengths, summed from the longest.
@@ -98,7 +98,7 @@ def batch(observed: Observations, which: IntArray) -> Batch:
     begins = np.cumsum(widths) - widths
     sequence = np.arange(int(widths.sum())) - np.repeat(begins, widths)
     rows = observed.ends[which][sequence] + np.repeat(np.arange(len(widths)), widths)
-    return Batch(which, np.ascontiguousarray(widths), rows, observed.symbols[rows])
+    return SequenceBatch(which, np.ascontiguousarray(widths), rows, observed.symbols[rows])
 
 
 class Underflow(ArithmeticError):
@@ -109,7 +109,7 @@ class Underflow(ArithmeticError):
 class Smoothed:
     """One block on the way back: its rows of alpha, beta, and what comes ``after`` each (see `backward_records`)."""
 
-    block: Block
+    block: PositionBlock
     alpha: FloatArray
     beta: FloatArray
     after: FloatArray
@@ -136,7 +136,7 @@ class Pass:
         self,
         parameters: Parameters,
         initial: FloatArray,
-        batch: Batch,
+        batch: SequenceBatch,
         checkpoint: bool | str,
         *,
         rows: bool = True,
@@ -161,9 +161,9 @@ class Pass:
                 width, last_row = int(batch.widths[block.last]), len(alpha) - int(batch.widths[block.last - 1])
                 predicted = np.empty((width, n))
                 times(alpha, last_row, width, parameters.forward, predicted, 0)
-        self._filled: Block | None = self.blocks[-1]
+        self._filled: PositionBlock | None = self.blocks[-1]
 
-    def forward_rows(self) -> Iterator[tuple[Block, FloatArray]]:
+    def forward_rows(self) -> Iterator[tuple[PositionBlock, FloatArray]]:
         """Blocks and their rows of alpha, the last block first."""
         for number in range(len(self.blocks) - 1, -1, -1):
             block = self.blocks[number]
@@ -201,7 +201,7 @@ class Pass:
             n_follow = int(batch.widths[block.first])
             yield Smoothed(block, alpha, beta[:size], after[:size])
 
-    def _forward(self, block: Block, predicted: FloatArray, logs: FloatArray) -> FloatArray:
+    def _forward(self, block: PositionBlock, predicted: FloatArray, logs: FloatArray) -> FloatArray:
         batch, parameters = self._batch, self._parameters
         start = block.start if self._kept else 0
         alpha = self._alpha[start : start + block.stop - block.start]
@@ -228,16 +228,16 @@ class SinglePass:
     alpha: FloatArray
     logs: FloatArray
 
-    def forward_rows(self) -> Iterator[tuple[Block, FloatArray]]:
+    def forward_rows(self) -> Iterator[tuple[PositionBlock, FloatArray]]:
         """As of `Pass`: one block."""
-        yield Block(0, len(self.alpha), 0, len(self.alpha)), self.alpha
+        yield PositionBlock(0, len(self.alpha), 0, len(self.alpha)), self.alpha
 
 
 def single_pass(parameters: Parameters, initial: FloatArray, observed: Observations, k: int) -> SinglePass:
     """The forward pass of sequence k. Raises InvalidInput with its place if a symbol is impossible there."""
     symbols, columns = observed.sequence(k), parameters.compressed_columns
     alpha, sums = np.empty((len(symbols), parameters.n_states, 1)), np.empty((len(symbols), 1))
-    chain = Chain(columns.indptr, columns.indices, columns.data, np.ones(1), np.zeros((0, 1)), 0.0)
+    chain = JumpChain(columns.indptr, columns.indices, columns.data, np.ones(1), np.zeros((0, 1)), 0.0)
     stops = Stops(logs(parameters.likelihood), symbols[:, None], np.minimum(np.arange(len(symbols)), 1))
     refused = forward_logs(chain, stops, (0, len(symbols)), logs(initial)[:, None], alpha, sums)
     if refused >= 0:
@@ -274,8 +274,8 @@ def in_floats_or_logs(
     parameters: Parameters,
     initial: FloatArray,
     observed: Observations,
-    waiting: list[Batch],
-    work: Callable[[Batch, SinglePass | None], None],
+    waiting: list[SequenceBatch],
+    work: Callable[[SequenceBatch, SinglePass | None], None],
 ) -> None:
     """Work on batches, the last one first, in floats; on a sequence that floats do not serve, with its pass in logs."""
     while waiting:
@@ -295,7 +295,7 @@ def log_likelihoods(parameters: Parameters, observed: Observations) -> FloatArra
     """log P(symbols) of every sequence (n,)."""
     likelihoods, initial, space = np.empty(observed.n_sequences), parameters.initial, Workspace()
 
-    def work(batch: Batch, alone: SinglePass | None) -> None:
+    def work(batch: SequenceBatch, alone: SinglePass | None) -> None:
         passed = alone or Pass(parameters, initial, batch, False, rows=False, space=space)
         likelihoods[batch.which] = passed.logs
 
@@ -311,7 +311,7 @@ def posteriors(
     marginals, initial = np.empty((len(observed.symbols), parameters.n_states)), parameters.initial
     logs = np.empty(observed.n_sequences)
 
-    def work(batch: Batch, alone: SinglePass | None) -> None:
+    def work(batch: SequenceBatch, alone: SinglePass | None) -> None:
         if alone is not None:
             marginals[batch.rows], logs[batch.which] = smoothed(parameters, alone)[0], alone.logs
             return
@@ -350,7 +350,7 @@ def draw_paths(
     """Hidden paths (n_paths, m) drawn from the posterior given the symbols, each sequence's independently."""
     paths, initial = np.empty((n_paths, len(observed.symbols)), dtype=np.int64), parameters.initial
 
-    def work(batch: Batch, alone: SinglePass | None) -> None:
+    def work(batch: SequenceBatch, alone: SinglePass | None) -> None:
         columns, logged = parameters.compressed_columns, alone is not None
         entries = log_matrix(columns) if logged else columns
         passed = alone or Pass(parameters, initial, batch, checkpoint)

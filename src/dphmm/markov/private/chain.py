@@ -15,7 +15,7 @@ from dphmm.markov.estimate import ALL_PAIRS_STATES
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.private import second_order
 from dphmm.markov.private.planned import PlannedFit, learn
-from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.sensitivity import RecordBounds
 from dphmm.markov.private.transition_counts import TransitionCounts
 from dphmm.markov.stochastic import beginning
 from dphmm.states.space import END
@@ -136,7 +136,7 @@ def fit_counts(
     """
     if not isinstance(counts, TransitionCounts):
         raise InvalidInput("counts", type(counts).__name__, "what count_transitions gives")
-    caps = Caps(counts.max_length, counts.max_sequences, neighbours)
+    caps = RecordBounds(counts.max_length, counts.max_sequences, neighbours)
     planned = PlannedFit(counts.n_states, epsilon, caps, counts.unit, **options)
     if admit is not None:
         admit(planned.event)

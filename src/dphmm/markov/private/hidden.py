@@ -44,7 +44,7 @@ from dphmm.markov.private.iterations import (
     LAST,
     NOT_PRIVATE,
     PAPER_ITERATIONS,
-    Layout,
+    FlatLayout,
     NoisyAnswers,
     PaperAnswers,
     improve,
@@ -56,8 +56,8 @@ from dphmm.markov.private.labelled import count_labelled, learned_rows, open_cel
 from dphmm.markov.private.ngrams import WordTable, check_cells, count_ngrams, histogram_for
 from dphmm.markov.private.release import PROJECTIONS, noise_for, release
 from dphmm.markov.private.sensitivity import (
-    Caps,
     Kept,
+    RecordBounds,
     expected_counts,
     kept_records,
     l1,
@@ -74,7 +74,7 @@ N_ITER = 200
 TOL = 1e-4
 
 
-class Outcome(NamedTuple):
+class LearnedParameters(NamedTuple):
     """Learned parameters, and what learning them cost. The monitor, if any, is of noisy counts."""
 
     parameters: Parameters
@@ -88,7 +88,7 @@ class Settings:
 
     epsilon: Fraction
     delta: Fraction
-    caps: Caps
+    caps: RecordBounds
     letters: str
     noise: str
     projection: str
@@ -166,7 +166,7 @@ def fit_private(
     Raises InvalidInput for public options and for malformed sequences.
     """
     one_of(method, tuple(METHODS), "method")
-    caps = Caps(max_length, max_sequences, neighbours)
+    caps = RecordBounds(max_length, max_sequences, neighbours)
     settings = Settings(
         epsilon=exact_epsilon(epsilon),
         delta=exact_number(delta, "delta"),
@@ -196,7 +196,7 @@ def fit_private(
     else:
         event, n, v, _, learn = _labelled(hmm, settings)
 
-        def fit(read_symbols: Callable[[int], Kept]) -> Outcome:
+        def fit(read_symbols: Callable[[int], Kept]) -> LearnedParameters:
             return learn(count_labelled(read(states, n, "states"), read_symbols(v), n, v))
 
     if admit is not None:
@@ -206,7 +206,7 @@ def fit_private(
 
 
 #: Given how to read the capped data (of so many symbols), fit. Built from public numbers, before the data are read.
-Fit = Callable[[Callable[[int], Kept]], Outcome]
+Fit = Callable[[Callable[[int], Kept]], LearnedParameters]
 
 
 class OneTable(NamedTuple):
@@ -220,7 +220,7 @@ class OneTable(NamedTuple):
     n_states: int
     n_symbols: int
     order: int
-    learn: Callable[[IntArray], Outcome]
+    learn: Callable[[IntArray], LearnedParameters]
 
 
 class HiddenOptions(TypedDict, total=False):
@@ -246,7 +246,7 @@ class PlannedHidden:
     def __init__(
         self, hmm: Any, epsilon: Exact, max_length: int, known: bool = False, **options: Unpack[HiddenOptions]
     ) -> None:
-        self.caps = Caps(max_length, options.get("max_sequences", 1), options.get("neighbours", "add-remove"))
+        self.caps = RecordBounds(max_length, options.get("max_sequences", 1), options.get("neighbours", "add-remove"))
         order, about = options.get("order"), options.get("about")
         if known and (order, about) != (None, None):
             raise InvalidInput("states", "known states", "none for order or about: known states are counted")
@@ -318,7 +318,7 @@ def _by_words(hmm: Any, settings: Settings) -> OneTable:
     part = noise_for(histogram.name, "laplace", size, settings.epsilon)
     event = settings.event((part,))
 
-    def learn(words: IntArray) -> Outcome:
+    def learn(words: IntArray) -> LearnedParameters:
         table = release(histogram.of_words(words), part, 0, settings.bits)
         best = most_probable(
             table.values,
@@ -331,7 +331,7 @@ def _by_words(hmm: Any, settings: Settings) -> OneTable:
             settings.tol,
             chain=ruled and histogram.order > 1,
         )
-        return Outcome(best.parameters, event, Monitor(settings.tol, settings.n_iter, history=best.history))
+        return LearnedParameters(best.parameters, event, Monitor(settings.tol, settings.n_iter, history=best.history))
 
     return OneTable(event, n, v, histogram.order, learn)
 
@@ -344,16 +344,16 @@ def _labelled(hmm: Any, settings: Settings) -> OneTable:
     part = noise_for("counts of known states", "laplace", size, settings.epsilon)
     event = settings.event((part,))
 
-    def learn(exact: IntArray) -> Outcome:
+    def learn(exact: IntArray) -> LearnedParameters:
         table = release(exact[cells], part, 0, settings.bits)
-        return Outcome(learned_rows(table.values, cells, start, float(part.scale)), event)
+        return LearnedParameters(learned_rows(table.values, cells, start, float(part.scale)), event)
 
     return OneTable(event, n, v, 0, learn)
 
 
 def _by_iterations(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     (start,) = public_starts(hmm, 1)
-    layout = Layout.of(start, settings.letters)
+    layout = FlatLayout.of(start, settings.letters)
     parts = planned_parts(
         settings.caps,
         settings.letters,
@@ -365,23 +365,23 @@ def _by_iterations(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     )
     event = settings.event(parts)
 
-    def fit(read: Callable[[int], Kept]) -> Outcome:
+    def fit(read: Callable[[int], Kept]) -> LearnedParameters:
         ask = NoisyAnswers(read(layout.n_symbols), layout, parts, settings.caps.max_length, settings.bits)
-        return Outcome(improve(ask, start, layout, len(parts), settings.projection), event)
+        return LearnedParameters(improve(ask, start, layout, len(parts), settings.projection), event)
 
     return event, fit
 
 
 def _paper_every(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     (start,) = public_starts(hmm, 1)
-    layout = Layout.of(start, "te")
+    layout = FlatLayout.of(start, "te")
     iterations = _paper_iterations(settings)
     parts = paper_parts(settings.caps, settings.epsilon, iterations)
     event = settings.event(parts)
 
-    def fit(read: Callable[[int], Kept]) -> Outcome:
+    def fit(read: Callable[[int], Kept]) -> LearnedParameters:
         ask = PaperAnswers(read(layout.n_symbols), layout, parts, settings.caps.max_length, settings.bits)
-        return Outcome(paper_every(ask, start, layout, iterations), event)
+        return LearnedParameters(paper_every(ask, start, layout, iterations), event)
 
     return event, fit
 
@@ -389,15 +389,15 @@ def _paper_every(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
 def _paper_last_not_private(hmm: Any, settings: Settings) -> tuple[Event, Fit]:
     warnings.warn(NOT_PRIVATE, UserWarning, stacklevel=4)
     (start,) = public_starts(hmm, 1)
-    layout = Layout.of(start, "te")
+    layout = FlatLayout.of(start, "te")
     parts = paper_parts(settings.caps, settings.epsilon, 1)
     iterations = _paper_iterations(settings)
     event = NotPrivateEvent(NOT_PRIVATE)
 
-    def fit(read: Callable[[int], Kept]) -> Outcome:
+    def fit(read: Callable[[int], Kept]) -> LearnedParameters:
         records = read(layout.n_symbols)
         learned = paper_last_not_private(records, start, layout, parts, settings.caps, iterations, settings.bits)
-        return Outcome(learned, event)
+        return LearnedParameters(learned, event)
 
     return event, fit
 
@@ -438,7 +438,7 @@ def _paper_iterations(settings: Settings) -> int:
     return whole(count, "iterations", 1, MOST_ITERATIONS)
 
 
-def _assign(hmm: Any, outcome: Outcome) -> None:
+def _assign(hmm: Any, outcome: LearnedParameters) -> None:
     """Set what was learned, and leave nothing of an earlier fit beside it: its monitor knows the data.
 
     Names of symbols stay if they were given, or came with a private model: others may be what a data set showed.
@@ -465,7 +465,7 @@ ITERATIONS = {"laplace": 5, "gaussian": 10}
 
 
 def planned_parts(
-    caps: Caps,
+    caps: RecordBounds,
     letters: str,
     noise: str,
     epsilon: Fraction,

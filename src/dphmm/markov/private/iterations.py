@@ -31,7 +31,7 @@ from dphmm.accounting.event import NoisyCounts
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private.release import FINEST_GRID, NoisyTable, grid_bits, nearest_counts, probabilities, release
-from dphmm.markov.private.sensitivity import Caps, Kept, l1
+from dphmm.markov.private.sensitivity import Kept, RecordBounds, l1
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray
 
 #: Weight of the parameters before, in standard deviations of one cell's noise.
@@ -41,7 +41,7 @@ FLOOR = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class FlatLayout:
     """The cells of the flat vector of parameters that are published: public, fixed by the start and the letters.
 
     The vector has 1 + 2·S rows of probabilities: initial (S,), transition (S, S), emission (S, V).
@@ -54,7 +54,7 @@ class Layout:
     indptr: IntArray
 
     @classmethod
-    def of(cls, start: Parameters, letters: str) -> Layout:
+    def of(cls, start: Parameters, letters: str) -> FlatLayout:
         """The cells of the letters ("s", "t", "e") that can be other than 0."""
         n, v = start.emission.shape
         open_: BoolArray = flat(start) > 0
@@ -79,7 +79,9 @@ def flat(parameters: Parameters) -> FloatArray:
 class NoisyAnswers:
     """The data behind a fixed number of noisy answers."""
 
-    def __init__(self, kept: Kept, layout: Layout, parts: Sequence[NoisyCounts], max_length: int, bits: Bits) -> None:
+    def __init__(
+        self, kept: Kept, layout: FlatLayout, parts: Sequence[NoisyCounts], max_length: int, bits: Bits
+    ) -> None:
         self._kept, self._layout, self._bits = kept, layout, bits
         self._max_length = max_length
         self._planned = list(parts)
@@ -122,7 +124,11 @@ def expected_counts(kept: Kept, parameters: Parameters, max_length: int, grid: i
 
 
 def improve(
-    ask: Callable[[Parameters], NoisyTable], start: Parameters, layout: Layout, iterations: int, projection: str
+    ask: Callable[[Parameters], NoisyTable],
+    start: Parameters,
+    layout: FlatLayout,
+    iterations: int,
+    projection: str,
 ) -> Parameters:
     """The parameters after so many noisy iterations.
 
@@ -137,7 +143,7 @@ def improve(
     return layout.unflatten(vector)
 
 
-def next_rows(table: NoisyTable, before: FloatArray, layout: Layout, projection: str) -> FloatArray:
+def next_rows(table: NoisyTable, before: FloatArray, layout: FlatLayout, projection: str) -> FloatArray:
     """The M-step on noisy counts."""
     counts = nearest_counts(table.values, layout.indptr, projection)
     deviation = table.deviation
@@ -156,7 +162,7 @@ NOT_PRIVATE = (
 )
 
 
-def paper_parts(caps: Caps, epsilon: Fraction, iterations: int) -> tuple[NoisyCounts, ...]:
+def paper_parts(caps: RecordBounds, epsilon: Fraction, iterations: int) -> tuple[NoisyCounts, ...]:
     """The paper's noise: scale L/(epsilon/T), for transitions and for emissions, in each of T iterations."""
     if caps.max_length < 2:
         raise InvalidInput("max_length", caps.max_length, "at least 2: shorter sequences have no transition")
@@ -174,7 +180,9 @@ def paper_parts(caps: Caps, epsilon: Fraction, iterations: int) -> tuple[NoisyCo
 class PaperAnswers:
     """The data behind the paper's noisy answers: transitions and emissions apart, in the order of the parts."""
 
-    def __init__(self, kept: Kept, layout: Layout, parts: tuple[NoisyCounts, ...], max_length: int, bits: Bits) -> None:
+    def __init__(
+        self, kept: Kept, layout: FlatLayout, parts: tuple[NoisyCounts, ...], max_length: int, bits: Bits
+    ) -> None:
         self._kept, self._layout, self._bits, self._max_length = kept, layout, bits, max_length
         self._planned = [parts[k : k + 2] for k in range(0, len(parts), 2)]
 
@@ -196,7 +204,7 @@ class PaperAnswers:
         return "PaperAnswers(...)"
 
 
-def paper_rows(table: NoisyTable, before: FloatArray, layout: Layout) -> FloatArray:
+def paper_rows(table: NoisyTable, before: FloatArray, layout: FlatLayout) -> FloatArray:
     """Normalised rows.
 
     The paper does not say what becomes of negative counts: here they are 0, and a row without any positive one stays as
@@ -206,7 +214,7 @@ def paper_rows(table: NoisyTable, before: FloatArray, layout: Layout) -> FloatAr
     return probabilities(counts, layout.indptr, before, floor=FLOOR)
 
 
-def paper_every(ask: PaperAnswers, start: Parameters, layout: Layout, iterations: int) -> Parameters:
+def paper_every(ask: PaperAnswers, start: Parameters, layout: FlatLayout, iterations: int) -> Parameters:
     """The paper's second experiment: noise in each of a fixed number of iterations."""
     vector = flat(start)
     for _ in range(iterations):
@@ -218,9 +226,9 @@ def paper_every(ask: PaperAnswers, start: Parameters, layout: Layout, iterations
 def paper_last_not_private(
     kept: Kept,
     start: Parameters,
-    layout: Layout,
+    layout: FlatLayout,
     parts: tuple[NoisyCounts, ...],
-    caps: Caps,
+    caps: RecordBounds,
     iterations: int,
     bits: Bits,
 ) -> Parameters:

@@ -22,7 +22,7 @@ from dphmm.markov.estimate import ALL_PAIRS_STATES, lattice_neighbours
 from dphmm.markov.private import sensitivity
 from dphmm.markov.private.noisy_table import ESTIMATOR, at_most, rates_of
 from dphmm.markov.private.release import noise_for, release
-from dphmm.markov.private.sensitivity import Caps, kept_records, unit_of
+from dphmm.markov.private.sensitivity import RecordBounds, kept_records, unit_of
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of
 from dphmm.markov.slots import Slots
 from dphmm.markov.slotted import described as described_slots
@@ -48,7 +48,7 @@ def learn(
     **options: Any,
 ) -> tuple[ModelParts, LearningEvent]:
     """The parts of the model of `dphmm.markov.private.fit_chain`, and the event; parameters as there."""
-    caps = Caps(max_length, max_sequences, neighbours)
+    caps = RecordBounds(max_length, max_sequences, neighbours)
     planned = PlannedFit(n_states, epsilon, caps, unit_of(owners), **options)
     # Every public check is made before the data is looked at.
     if admit is not None:
@@ -70,7 +70,7 @@ class PlannedFit:
         self,
         n_states: int,
         epsilon: Exact,
-        caps: Caps,
+        caps: RecordBounds,
         unit: str,
         *,
         mask: Any = None,

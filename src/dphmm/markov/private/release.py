@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dphmm.accounting.event import NoisyCounts
 from dphmm.errors import InvalidInput
-from dphmm.samplers.body import LARGEST_SCALE, DiscreteGaussian, DiscreteLaplace, add_noise
+from dphmm.samplers.body import LARGEST_SCALE, DiscreteGaussian, LaplaceSampler, add_noise
 from dphmm.types import Bits, FloatArray, IntArray
 
 #: Expected counts are rounded down to multiples of 2**-20, or of more where the noise is very wide.
@@ -59,9 +59,9 @@ def grid_bits(part: NoisyCounts) -> int:
 
 def release(counts: IntArray, part: NoisyCounts, grid: int, bits: Bits) -> NoisyTable:
     """``counts`` (cells,), in units of 2**-grid, with the noise of ``part``; as counts again."""
-    law: DiscreteLaplace | DiscreteGaussian
+    law: LaplaceSampler | DiscreteGaussian
     if part.noise == "laplace":
-        law = DiscreteLaplace(part.scale * 2**grid)
+        law = LaplaceSampler(part.scale * 2**grid)
     else:
         law = DiscreteGaussian(part.scale * 4**grid)
     clipped = np.clip(counts, 0, _LARGEST_SUM)

@@ -20,8 +20,8 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private import sensitivity
 from dphmm.markov.private.noisy_table import ESTIMATOR, posterior
 from dphmm.markov.private.release import noise_for, release
-from dphmm.markov.private.sensitivity import Caps, kept_records, unit_of
-from dphmm.markov.second_order import Pairs
+from dphmm.markov.private.sensitivity import RecordBounds, kept_records, unit_of
+from dphmm.markov.second_order import LatentPairs
 from dphmm.markov.stochastic import ModelParts
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.types import Bits, Exact, FloatArray
@@ -40,7 +40,7 @@ def learn(
     admit: Callable[[LearningEvent], None] | None = None,
 ) -> tuple[ModelParts, LearningEvent]:
     """The parts of the model of `dphmm.markov.private.fit_second_order`, and the event; parameters as there."""
-    pairs, caps = Pairs.of(base), Caps(max_length, max_sequences, neighbours)
+    pairs, caps = LatentPairs.of(base), RecordBounds(max_length, max_sequences, neighbours)
     if base.provenance.get("private") is not None:
         expected = "a base without anybody's data: what it says of people would be a loss of its own"
         raise InvalidInput("base", "a model that was fitted", expected)
@@ -66,7 +66,7 @@ def learn(
     return pairs.parts(rates_of_pairs(table.values, pairs, float(part.scale)), 0.0, provenance), event
 
 
-def rates_of_pairs(values: FloatArray, pairs: Pairs, scale: float) -> FloatArray:
+def rates_of_pairs(values: FloatArray, pairs: LatentPairs, scale: float) -> FloatArray:
     """The true rates (m,) behind a noisy table of moves between pairs."""
     n, of = len(pairs.now), np.repeat(np.arange(len(pairs.now)), np.diff(pairs.indptr))
     # Whoever stays now is on the diagonal, wherever they came from.

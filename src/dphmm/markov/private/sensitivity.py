@@ -36,7 +36,7 @@ MOST_SEQUENCES = 2**10
 
 
 @dataclass(frozen=True)
-class Caps:
+class RecordBounds:
     """The public bounds of a record, and which data sets are neighbours."""
 
     max_length: int
@@ -49,30 +49,30 @@ class Caps:
         one_of(self.neighbours, NEIGHBOURS, "neighbours")
 
 
-def l1(blocks: tuple[int, ...], caps: Caps) -> Fraction:
+def l1(blocks: tuple[int, ...], caps: RecordBounds) -> Fraction:
     """The L1 sensitivity of a vector of these blocks."""
     return Fraction(sum(blocks) * caps.max_sequences * _records(caps))
 
 
-def l2_squared(blocks: tuple[int, ...], caps: Caps) -> Fraction:
+def l2_squared(blocks: tuple[int, ...], caps: RecordBounds) -> Fraction:
     """The squared L2 sensitivity of a vector of these blocks."""
     return Fraction(sum(bound * bound for bound in blocks) * caps.max_sequences**2 * _records(caps))
 
 
-def expected_counts(caps: Caps, letters: str) -> tuple[int, ...]:
+def expected_counts(caps: RecordBounds, letters: str) -> tuple[int, ...]:
     """Blocks of the expected counts of a hidden Markov model: "s" starts, "t" transitions, "e" emissions."""
     bounds = {"s": 1, "t": caps.max_length - 1, "e": caps.max_length}
     return tuple(bounds[letter] for letter in "ste" if letter in letters)
 
 
-def ngrams(caps: Caps, order: int) -> tuple[int, ...]:
+def ngrams(caps: RecordBounds, order: int) -> tuple[int, ...]:
     """The one block of a histogram of o-grams."""
     if caps.max_length < order:
         raise InvalidInput("max_length", caps.max_length, f"at least {order}: shorter sequences have no {order}-gram")
     return (caps.max_length - order + 1,)
 
 
-def transitions(caps: Caps, *, first: bool, end: bool = False) -> tuple[int, ...]:
+def transitions(caps: RecordBounds, *, first: bool, end: bool = False) -> tuple[int, ...]:
     """Blocks of the transition counts of an observed chain, with how often each state comes first if asked for.
 
     ``end``: a sequence within the cap moves once more, to its end.
@@ -83,7 +83,7 @@ def transitions(caps: Caps, *, first: bool, end: bool = False) -> tuple[int, ...
     return (1, moves) if first else (moves,)
 
 
-def _records(caps: Caps) -> int:
+def _records(caps: RecordBounds) -> int:
     return 2 if caps.neighbours == "replace" else 1
 
 
@@ -112,7 +112,7 @@ def unit_of(owners: Any) -> str:
 def kept_records(
     sequences: Iterable[Any],
     n: int,
-    caps: Caps,
+    caps: RecordBounds,
     owners: Any = None,
     field: str = "sequences",
     end: int | None = None,
@@ -153,7 +153,7 @@ def kept_records(
     return Kept(symbols, bounds, np.flatnonzero(chosen), n_records)
 
 
-def _kept_of_owners(owners: Any, n: int, caps: Caps) -> tuple[BoolArray, int]:
+def _kept_of_owners(owners: Any, n: int, caps: RecordBounds) -> tuple[BoolArray, int]:
     """True where a sequence is among the first ``max_sequences`` of its owner, and the number of owners."""
     if owners is None:
         return np.ones(n, dtype=np.bool_), n

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from dphmm._checks import whole
 from dphmm.markov.estimate import ALL_PAIRS_STATES
-from dphmm.markov.private.sensitivity import Caps, Kept, kept_records, unit_of
+from dphmm.markov.private.sensitivity import Kept, RecordBounds, kept_records, unit_of
 from dphmm.markov.slots import Slots
 from dphmm.markov.slotted import steps_of
 from dphmm.types import BoolArray, IntArray
@@ -94,7 +94,7 @@ def count_transitions(
 
     Raises InvalidInput as `dphmm.markov.private.fit_chain` does.
     """
-    n, caps = whole(n_states, "n_states", 2, 2**31 - 1), Caps(max_length, max_sequences)
+    n, caps = whole(n_states, "n_states", 2, 2**31 - 1), RecordBounds(max_length, max_sequences)
     last = None if end is None else whole(end, "end", 0, n - 1)
     return counts_of(kept_records(sequences, n, caps, owners, end=last), n, caps, unit_of(owners), end=last)
 
@@ -102,7 +102,7 @@ def count_transitions(
 def counts_of(
     kept: Kept,
     n: int,
-    caps: Caps,
+    caps: RecordBounds,
     unit: str,
     slots: Slots | None = None,
     first_steps: Any = None,
@@ -186,7 +186,7 @@ class KeyTotals:
 UNSORTED = "rows are out of order: sort them by owner and step"
 
 
-class Rows(NamedTuple):
+class OwnerSteps(NamedTuple):
     """Rows (m,) by owner and step; a state of n is none."""
 
     new_owner: BoolArray
@@ -194,15 +194,15 @@ class Rows(NamedTuple):
     state: IntArray
     time: IntArray
 
-    def take(self, rows: slice) -> Rows:
+    def take(self, rows: slice) -> OwnerSteps:
         """Some of them."""
-        return Rows(self.new_owner[rows], self.step[rows], self.state[rows], self.time[rows])
+        return OwnerSteps(self.new_owner[rows], self.step[rows], self.state[rows], self.time[rows])
 
-    def before(self, others: Rows) -> Rows:
+    def before(self, others: OwnerSteps) -> OwnerSteps:
         """These, and then others."""
         new_owner = np.concatenate([self.new_owner, others.new_owner])
         step, state, time = (np.concatenate(pair) for pair in zip(self[1:], others[1:], strict=True))
-        return Rows(new_owner, step, state, time)
+        return OwnerSteps(new_owner, step, state, time)
 
 
 class SortedRows(ABC):
@@ -217,7 +217,7 @@ class SortedRows(ABC):
         self.n_keys = n_keys
         self._totals = KeyTotals(n_keys)
         #: The last step that came, as one row: other rows of it may follow.
-        self._held: Rows | None = None
+        self._held: OwnerSteps | None = None
 
     @abstractmethod
     def leave_out(self, rows: int) -> None:
@@ -234,7 +234,7 @@ class SortedRows(ABC):
         return self._totals.found()
 
     @abstractmethod
-    def _take(self, rows: Rows) -> None:
+    def _take(self, rows: OwnerSteps) -> None:
         """One row of each step, after those that came before; a state of n is none."""
 
     def add(self, new_owner: BoolArray, step: IntArray, state: IntArray, time: IntArray | None = None) -> None:
@@ -250,7 +250,7 @@ class SortedRows(ABC):
             return
         known = (state >= 0) & (state < self._n)
         time = np.zeros(len(step), dtype=np.int64) if time is None else time
-        rows = Rows(new_owner, step, np.where(known, state, self._n), time)
+        rows = OwnerSteps(new_owner, step, np.where(known, state, self._n), time)
         if self._held is not None:
             rows = self._held.before(rows)
         else:
@@ -272,7 +272,7 @@ class RunCounter(SortedRows):
     follows from a row and at most ``memory`` rows before it.
     """
 
-    def __init__(self, n_states: int, n_cells: int, caps: Caps, shortest: int, memory: int = 1) -> None:
+    def __init__(self, n_states: int, n_cells: int, caps: RecordBounds, shortest: int, memory: int = 1) -> None:
         super().__init__(n_states, n_cells + 2)
         self._cells, self._caps, self._shortest, self._most = n_cells, caps, shortest, caps.max_length
         #: Of the last rows that counted: their states; of the last one its owner, step, place in its sequence, and how
@@ -293,7 +293,7 @@ class RunCounter(SortedRows):
         """These rows count nowhere."""
         self._totals.add(np.full(rows, self._cells + 1, dtype=np.int64))
 
-    def _take(self, rows: Rows) -> None:
+    def _take(self, rows: OwnerSteps) -> None:
         """One row of each step."""
         owner = self._owner + np.cumsum(rows.new_owner)
         self._owner = int(owner[-1]) if len(owner) else self._owner
@@ -337,7 +337,7 @@ class RowCounter(RunCounter):
     def __init__(
         self,
         n_states: int,
-        caps: Caps,
+        caps: RecordBounds,
         shortest: int,
         slots: Slots | None = None,
         seconds: int | None = None,
@@ -387,7 +387,7 @@ class RowCounter(RunCounter):
 class WordCounter(RunCounter):
     """Counts words of ``order`` symbols, the last one fastest, of sequences of at least two rows."""
 
-    def __init__(self, n_symbols: int, order: int, caps: Caps) -> None:
+    def __init__(self, n_symbols: int, order: int, caps: RecordBounds) -> None:
         super().__init__(n_symbols, n_symbols**order, caps, 2, max(1, order - 1))
         self._order = order
 
@@ -406,7 +406,7 @@ class WordCounter(RunCounter):
 class LabelledCounter(RunCounter):
     """Counts sequences of pairs ``state * n_symbols + symbol``: starts, moves and emissions, one after another."""
 
-    def __init__(self, n_states: int, n_symbols: int, caps: Caps) -> None:
+    def __init__(self, n_states: int, n_symbols: int, caps: RecordBounds) -> None:
         super().__init__(n_states * n_symbols, n_states * (1 + n_states + n_symbols), caps, 1)
         self._hidden, self._symbols = n_states, n_symbols
 
@@ -418,7 +418,7 @@ class LabelledCounter(RunCounter):
         return np.concatenate([hidden[1:][begun], into, n + n * n + states[1:][kept]])
 
 
-def _one_of_each_step(rows: Rows) -> Rows:
+def _one_of_each_step(rows: OwnerSteps) -> OwnerSteps:
     """One row for all of one owner and step, with the latest time and the least state of that time.
 
     The order of those rows changes nothing. Raises ValueError for steps that fall.
@@ -432,11 +432,11 @@ def _one_of_each_step(rows: Rows) -> Rows:
     latest = np.maximum.reduceat(time, runs)
     at_latest = np.repeat(latest, np.diff(np.append(runs, len(step)))) == time
     least = np.minimum.reduceat(np.where(at_latest, state, np.iinfo(np.int64).max), runs)
-    return Rows(new_owner[runs], step[runs], least, latest)
+    return OwnerSteps(new_owner[runs], step[runs], least, latest)
 
 
 def counts_of_keys(
-    keys: IntArray, totals: IntArray, n: int, caps: Caps, slots: Slots | None = None, end: int | None = None
+    keys: IntArray, totals: IntArray, n: int, caps: RecordBounds, slots: Slots | None = None, end: int | None = None
 ) -> TransitionCounts:
     """The counts of added keys (k,) and totals of `RowCounter.found`, in any order."""
     order, several = np.argsort(keys), 1 if slots is None else slots.n

@@ -20,7 +20,7 @@ from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
 from dphmm.accounting.moments import Prefix, prefix_of
 from dphmm.accounting.person import UNICODE, key_by, version_of
 from dphmm.accounting.publication import Publication, Published
-from dphmm.accounting.transaction import Turn
+from dphmm.accounting.transaction import ThreadTurn
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger.connection import (
     abandon,
@@ -158,7 +158,7 @@ class SqliteLedger:
         self.path = path
         self.read_only = read_only
         self._timeout = timeout
-        self._turn = Turn(timeout)
+        self._turn = ThreadTurn(timeout)
         self._reading = threading.RLock()
         self._closed = False
         self._pid = os.getpid()
@@ -470,5 +470,5 @@ class SqliteLedger:
             if connection is not None:
                 abandon(connection, self.path)
         self._write = self._read = None
-        self._turn, self._reading = Turn(self._timeout), threading.RLock()
+        self._turn, self._reading = ThreadTurn(self._timeout), threading.RLock()
         self._pid = os.getpid()
