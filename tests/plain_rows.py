@@ -25,6 +25,14 @@ def in_order(rows):
     return sorted(rows, key=lambda row: (row[0], row[1], row[2] if 0 <= row[2] < N else N))
 
 
+def add_in_parts(counter, rows, parts):
+    """Give a counter rows by owner and step, in parts that end at these places."""
+    table, ends = np.array(rows, dtype=np.int64).reshape(-1, 3), sorted(parts)
+    is_new = np.diff(table[:, 0], prepend=-1) != 0
+    for new_owner, part in zip(np.split(is_new, ends), np.split(table, ends), strict=True):
+        counter.add(new_owner, part[:, 1], part[:, 2])
+
+
 def sequences_of(rows, shortest):
     """(sequences, owners) by a plain loop; of the rows of one step the least state counts."""
     found, owners, steps = [], [], {}

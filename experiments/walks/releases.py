@@ -24,7 +24,7 @@ from dphmm.markov import Belief
 # `smooth` smooths what a session released, and there is no session here.
 from dphmm.markov.filtering import ObservationTable, likeliest_path
 from dphmm.markov.smoothing import Observed, marginals
-from dphmm.mechanisms import MECHANISM_CHOICES, KNorm, Laplace, PlanarIsotropic
+from dphmm.mechanisms import KNorm, Laplace, PlanarIsotropic
 
 # The answer loop of these mechanisms is here: no session takes them.
 from dphmm.mechanisms.base import hull_field, rows, vector
@@ -88,7 +88,6 @@ CONTINUOUS: dict[str, type[KNorm] | type[Laplace] | type[PlanarLaplace]] = {
     "laplace": Laplace,
     "planar-laplace": PlanarLaplace,
 }
-LAWS = (*MECHANISM_CHOICES, *CONTINUOUS)
 
 
 class Answer(NamedTuple):

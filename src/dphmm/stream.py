@@ -112,7 +112,7 @@ class Stream:
             yield from self.end()
             self._open = number
         closed = number < self._open
-        if closed and self._is_unknown(line.user):
+        if closed and line.user not in self.sessions and self._header(line.user) is None:
             raise BadLine("bin_has_closed")
         session, t = self._step(line, number)
         if closed or t < session.t:
@@ -230,9 +230,6 @@ class Stream:
         check_header(self.batch.subjects.of(user).header(user, origin), header)
         self.batch.check_choices([user])
         return self.batch.resumed(user)
-
-    def _is_unknown(self, user: str) -> bool:
-        return user not in self.sessions and self._header(user) is None
 
     def _header(self, user: str) -> SessionHeader | None:
         return self.batch.ledger.header(user, self.batch.setting.query)

@@ -19,4 +19,4 @@ def silent(monkeypatch):
         def draw(self, m, bits):
             return np.zeros(m, dtype=np.int64)
 
-    monkeypatch.setattr(_dependence, "DiscreteLaplace", Nothing)
+    monkeypatch.setattr(_dependence, "LaplaceSampler", Nothing)

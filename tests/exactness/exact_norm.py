@@ -146,12 +146,6 @@ class FacetBody:
     def rank(self) -> int:
         return len(self.coordinates)
 
-    @cached_property
-    def described(self) -> tuple[object, frozenset[tuple[tuple[int, ...], int]]]:
-        """The same for equal bodies, whatever the order of their facets and the sign of a normal."""
-        facets = {(max(n, tuple(-x for x in n)), b) for n, b in zip(self.normals, self.offsets, strict=True)}
-        return self.basis, frozenset(facets)
-
     def coordinates_of(self, v: Sequence[int]) -> list[int] | None:
         """The y with basis·y = v; None where there is none, which is decided by multiplying back."""
         y = [dot(row, v) for row in self.coordinates]

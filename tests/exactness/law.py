@@ -76,11 +76,6 @@ class Law:
             steps = math.floor(self.offset / (norm - math.ceil(norm) + 1)) + 1
         return [steps * c for c in v], [(steps - 1) * c for c in v]
 
-    def same_as(self, other: Law) -> bool:
-        """Whether two mechanisms have one law: the same facets, kind and parameters."""
-        mine, others = (self.kind, self.epsilon, self.offset), (other.kind, other.epsilon, other.offset)
-        return mine == others and self.body.described == other.body.described
-
 
 def facet_body(hull: Any) -> FacetBody:
     """The integers of a hull as plain Python numbers."""

@@ -179,11 +179,8 @@ def test_people_who_begin_elsewhere_begin_there_for_the_belief_model():
     model = belief_model("secrets")
     first = SettingReader(setting, believed_model(setting, model)).first().prior
     assert first.probability.tolist() == [0, 0, 1, 0, 0]
-    both = (
-        SettingReader(setting.beginning([0, 1, 0, 0, 0]), believed_model(setting, model))
-        .first()
-        .prior.latent.probability
-    )
+    reader = SettingReader(setting.beginning([0, 1, 0, 0, 0]), believed_model(setting, model))
+    both = reader.first().prior.latent.probability
     assert both[1:3] == pytest.approx(model.initial[1:3] / model.initial[1:3].sum())
 
 

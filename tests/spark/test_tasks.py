@@ -39,7 +39,7 @@ from dphmm.spark.tasks import (
     counts_of_intervals,
     edges_of,
 )
-from plain_rows import N, in_order, rows_of
+from plain_rows import N, add_in_parts, in_order, rows_of
 
 
 def batches_of(rows, names, kind, parts=()):
@@ -324,13 +324,7 @@ def expected_of(rows, spans, n_times, first, most):
 def counted(rows, spans, n_times, first, most, parts=()):
     """The counts of sorted rows that come in parts which end at these places."""
     counter = RecordCounter(spans, N, n_times, first, most, OTHER)
-    table = np.array(sorted(rows, key=lambda row: row[:2]), dtype=np.int64).reshape(-1, 3)
-    last = None
-    for part in np.split(table, sorted(parts)):
-        owner = part[:, 0]
-        before = np.concatenate([[-1 if last is None else last], owner[:-1]])[: len(owner)]
-        counter.add(owner != before, part[:, 1], part[:, 2])
-        last = owner[-1] if len(owner) else last
+    add_in_parts(counter, sorted(rows, key=lambda row: row[:2]), parts)
     return counts_of_intervals(*counter.found(), spans, N).tolist()
 
 

@@ -513,8 +513,9 @@ class Schedule:
 
     @property
     def ranges(self) -> str:
-        """The steps ``at`` as "1-3,7"."""
-        return _ranges(self._named)
+        """The steps ``at``, ascending, as "1-3,7", which `_range` reads."""
+        parts = np.split(self._named, np.flatnonzero(np.diff(self._named) != 1) + 1)
+        return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
     def __str__(self) -> str:
         most = "at most " * (self.kind == "paced")
@@ -589,13 +590,6 @@ def _spread(value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
         raise InvalidInput("spreads", value, "finite numbers, 0 or more")
     return float(value)
-
-
-def _ranges(steps: IntArray) -> str:
-    """Ascending steps as "1-3,7", which `_range` reads."""
-    cuts = np.flatnonzero(np.diff(steps) != 1) + 1
-    parts = np.split(steps, cuts)
-    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
 def _range(text: str) -> range:

@@ -277,19 +277,17 @@ def _among(law: Law | Table, points: IntArray, counts: IntArray, epsilon: Fracti
     if law.kind == CONSTANT or not law.rank:
         return counts
     values = exact(law.y_of(points - points[0]), law.normals.T)
-    limits = [math.floor(offset * _norm_of(law, epsilon)) for offset in law.offsets.tolist()]
+    # The largest norm at which two answers lose no more than epsilon.
+    norm = math.floor(epsilon / law.epsilon) if law.kind == STAIRCASE else epsilon / law.epsilon
+    limits = [math.floor(offset * norm) for offset in law.offsets.tolist()]
     return _counted(values, limits, counts)
-
-
-def _norm_of(law: Law, epsilon: Fraction) -> Fraction:
-    """The largest norm at which two answers lose no more than ε."""
-    ratio = epsilon / law.epsilon
-    return Fraction(math.floor(ratio)) if law.kind == STAIRCASE else ratio
 
 
 def _counted(values: IntArray, limits: list[int], weights: IntArray) -> IntArray:
     if values.dtype == object or max(limits) >= _ROOM or int(np.abs(values).max()) >= _ROOM:
-        return _counted_plainly(values.astype(object), limits, weights)
+        wide, within = values.astype(object), np.array(limits, dtype=object)
+        inside = [np.all(np.abs(wide - row) <= within, axis=1).astype(np.bool_) for row in wide]
+        return np.array([int(weights[near].sum()) for near in inside], dtype=np.int64)
     from dphmm._kernels.points import count_within
 
     # The facet that leaves fewest others near goes first.
@@ -302,8 +300,3 @@ def _counted(values: IntArray, limits: list[int], weights: IntArray) -> IntArray
     by_point = np.empty_like(counts)
     by_point[order] = counts
     return by_point
-
-
-def _counted_plainly(values: IntArray, limits: list[int], weights: IntArray) -> IntArray:
-    inside = [np.all(np.abs(values - row) <= np.array(limits, dtype=object), axis=1) for row in values]
-    return np.array([int(weights[near.astype(np.bool_)].sum()) for near in inside], dtype=np.int64)

@@ -26,7 +26,7 @@ from dphmm.session.options import ReleaseChoices
 from dphmm.session.plan import StepPlan
 from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
-from dphmm.types import BoolArray, Exact, IntArray, Loss
+from dphmm.types import BoolArray, Exact, Loss
 
 #: Pairs of moves in all steps together.
 _MOST_WORK = 50_000_000
@@ -141,7 +141,8 @@ def _worst_histories(
     secret = list(range(model.n_states)) if model.secrets is None else model.secrets.tolist()
     layers: list[Best] = [{(a, b): (tables[0][secret[a]][secret[b]], None) for a in possible for b in possible}]
     for t in range(2, len(tables) + 1):
-        to = _successors(model)
+        matrix = model.transition_at(1)
+        to = [row.tolist() for row in np.split(matrix.indices, matrix.indptr[1:-1])]
         layer: Best = {}
         for (a, b), (value, _) in layers[-1].items():
             for x in to[a]:
@@ -159,9 +160,3 @@ def _worst_histories(
         at = layer[at][1]
     first, second = zip(*((secret[a], secret[b]) for a, b in reversed(path)), strict=True)
     return worst, tuple(first), tuple(second)
-
-
-def _successors(model: MarkovModel) -> list[list[int]]:
-    matrix = model.transition_at(1)
-    rows: list[IntArray] = np.split(matrix.indices, matrix.indptr[1:-1])
-    return [row.tolist() for row in rows]

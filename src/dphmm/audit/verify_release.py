@@ -966,18 +966,14 @@ class ModelFile:
         if min(width) < 5 or math.prod(width) != self.n or any(len(set(values)) > 1 for values in even):
             return False
         at: dict[Point, int] = {(x - least[0], y - least[1]): s for s, (x, y) in enumerate(self.own)}
-        law = self._law_of_moves(at, (width[0] // 2, width[1] // 2))
+        points, (column, row) = {s: point for point, s in at.items()}, (width[0] // 2, width[1] // 2)
+        law = {(points[j][0] - column, points[j][1] - row): p for j, p in self.moves[at[column, row]]}
         if any(max(abs(x), abs(y)) > 2 for x, y in law):
             return False
         turned = [(p, to) for (x, y), p in law.items() for to in ((-x, y), (x, -y))]
         if any(abs(p - law.get(to, 0.0)) > ALIKE * p for p, to in turned):
             return False
         return all(self._moves_by(law, at, place, width) for place in at)
-
-    def _law_of_moves(self, at: dict[Point, int], place: Point) -> dict[Point, float]:
-        points = {s: point for point, s in at.items()}
-        moves = self.moves[at[place]]
-        return {(points[j][0] - place[0], points[j][1] - place[1]): p for j, p in moves}
 
     def _moves_by(self, law: dict[Point, float], at: dict[Point, int], place: Point, width: list[int]) -> bool:
         """True if a cell has these moves; those that would leave the grid are not made, axis by axis."""

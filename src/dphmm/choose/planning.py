@@ -700,11 +700,6 @@ class World:
         laws = self._stay_laws
         return np.asarray(laws.mean(axis=0) if len(laws) else np.zeros(laws.shape[1]))
 
-    @property
-    def _stay_without(self) -> float:
-        """The mean distance of a guess without the file from people who stay."""
-        return float(np.mean([self._alone.off(law) for law in self._stay_laws])) if len(self._stay_laws) else math.nan
-
     @cached_property
     def _alone(self) -> ModelGuesses:
         return ModelGuesses(self.setting.space)
@@ -763,7 +758,8 @@ class World:
         if not self.stay_law.any():
             return Stays(what, self.without, (), self.known, state, "no state is possible at every step")
         ends = tuple(end for end in ends if self._is_computed(schedule, end[1]))
-        without, setting = self._stay_without, self._at(schedule.exact)
+        without = float(np.mean([self._alone.off(law) for law in self._stay_laws]))
+        setting = self._at(schedule.exact)
         weights = self._followed if self._follows(schedule) else self._planned
         stays = []
         for number, answers, columns in weights(setting, self.in_steps(schedule), ends):

@@ -245,7 +245,8 @@ _MOMENT = 0.02
 
 def _stop(number: int, frame: FrameType | None) -> None:
     """Answer SIGINT or SIGTERM, of which the second is answered once."""
-    if _would_be_lost():
+    # LLVM, and compiled code that imports a module, drop an exception of code that they call.
+    if process.llvm_calls > 0 or _importing():
         _ask_again(number)
         return
     if number == signal.SIGTERM:
@@ -261,11 +262,6 @@ def _ask_for_the_lost(kind: type[BaseException]) -> None:
         _ask_again(signal.SIGTERM)
     else:
         _ask_again(signal.SIGINT)
-
-
-def _would_be_lost() -> bool:
-    """True if code that is called now would drop an exception: LLVM, or compiled code that imports a module."""
-    return process.llvm_calls > 0 or _importing()
 
 
 def _importing() -> bool:

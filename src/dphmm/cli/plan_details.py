@@ -142,16 +142,14 @@ def _shown(fact: Any) -> str:
     if isinstance(fact, Mapping):
         return ", ".join(f"{name} {_shown(value)}" for name, value in fact.items())
     if isinstance(fact, list):
-        return "; ".join(_shown(value) for value in fact) if not _is_vector(fact) else _vector(fact)
+        if all(isinstance(value, float) for value in fact):
+            return _vector(fact)
+        return "; ".join(_shown(value) for value in fact)
     if isinstance(fact, bool):
         return "yes" if fact else "no"
     if isinstance(fact, float):
         return f"{fact:.6g}"
     return "none" if fact is None else str(fact)
-
-
-def _is_vector(fact: list[Any]) -> bool:
-    return all(isinstance(value, float) for value in fact)
 
 
 def _vector(fact: list[float]) -> str:

@@ -274,7 +274,9 @@ class Chain:
             return self._onward(i)
         if j != i - 1:
             raise InvalidInput("j", j, f"a neighbour of tuple {i}")
-        return self._reversed(j)
+        if not self._backward:
+            self._backward = self._all_reversed()
+        return self._backward[0 if self.stationary else j]
 
     def stretches(self, step: int) -> list[tuple[Kernel, int, int]]:
         """Runs (kernel, first, last) of tuples that depend through one kernel on the tuple before them.
@@ -324,12 +326,6 @@ class Chain:
         if key not in self._forward:
             self._forward[key] = Kernel(self.matrix(t), possible, often=self.homogeneous)
         return self._forward[key]
-
-    def _reversed(self, t: int) -> Kernel:
-        """The kernel from D_{t+1} back to D_t."""
-        if not self._backward:
-            self._backward = self._all_reversed()
-        return self._backward[0 if self.stationary else t]
 
     def _all_reversed(self) -> list[Kernel]:
         made: list[Kernel] = []

@@ -468,7 +468,9 @@ def coefficient(model: Any, lag: int, sigma: float, *, values: Any = None, at: i
     the last for negative lags, if not given). ``values`` (k,): the query's number for each state, with the largest
     difference as Δ; without them, ρ of the worst query that a state changes by at most Δ = 1.
     """
-    steps = _lag(lag)
+    if isinstance(lag, bool) or not isinstance(lag, (int, np.integer)):
+        raise InvalidInput("lag", lag, "a whole number of steps")
+    steps = int(lag)
     chain = model if isinstance(model, Chain) else Chain(model, abs(steps) + 1, start="stationary")
     here = (0 if steps >= 0 else chain.n - 1) if at is None else at
     if not (0 <= here < chain.n and 0 <= here + steps < chain.n):
@@ -538,9 +540,3 @@ def _scale(sigma: object) -> float:
     if scale <= 0:
         raise InvalidInput("sigma", sigma, "a scale greater than 0")
     return scale
-
-
-def _lag(lag: int) -> int:
-    if isinstance(lag, bool) or not isinstance(lag, (int, np.integer)):
-        raise InvalidInput("lag", lag, "a whole number of steps")
-    return int(lag)

@@ -63,8 +63,6 @@ _MOST_VALUE = 2**48
 RECORD = "one person's state at one time"
 #: The end of a help text.
 LAST = "Rows that name no state count in a last cell, other, which is (other) where a state is called so."
-#: Its noise is calculated for the values of one sum.
-_FOR_ONE_SUM = "optimum"
 _COLUMNS = ("user_column", "time_column", "state_column")
 
 

@@ -398,7 +398,9 @@ class _Path:
         self._through = np.cumsum(steps.moves)
         self._kept: tuple[Predecessors, Predecessors] | None = None
         moves = int(steps.moves[1:].sum())
-        self._size = _block(moves, model.n_states, block)
+        # Observations held at a time: all of a short sequence, about the square root of a long one's.
+        few = math.isqrt(moves) + 1, _KEPT // model.n_states
+        self._size = max(1, *few) if block is None else max(1, block)
         self._fewest = math.isqrt(len(steps.moves)) + 1
         held = min(self._size, max(1, moves))
         self._pointers: NDArray[np.int32] = np.empty((held, model.n_states), dtype=np.int32)
@@ -462,10 +464,3 @@ class _Path:
 def impossible(at: int) -> InvalidInput:
     """The refusal of an observation (from 0) that no possible state allows."""
     return InvalidInput(f"observations[{at}]", "one that no possible state allows", "observations of this chain")
-
-
-def _block(length: int, n_states: int, asked: int | None) -> int:
-    """Observations held at a time: all of a short sequence, about the square root of a long one's."""
-    if asked is not None:
-        return max(1, asked)
-    return max(1, math.isqrt(length) + 1, _KEPT // n_states)

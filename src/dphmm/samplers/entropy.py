@@ -147,12 +147,9 @@ class SystemBits(_StreamBits):
         if words is None:
             # One step of the interpreter: whichever thread of a new process comes first, all take the same.
             words = self._words_of.setdefault(process, _Words(self._new_stream))
-            self._forget(others_than=process)
+            for other in set(self._words_of) - {process}:
+                self._words_of.pop(other, None)
         return words.serve(_count(n))
-
-    def _forget(self, others_than: int) -> None:
-        for process in set(self._words_of) - {others_than}:
-            self._words_of.pop(process, None)
 
     def _new_stream(self) -> _KeyStream:
         return _KeyStream(os.urandom(_KEY_BYTES), os.urandom(_NONCE_BYTES))

@@ -448,8 +448,8 @@ def _proposals(hull: Any, cloud: IntArray) -> tuple[set[tuple[int, ...]], bool]:
         for normal, members in zip(normals, planes, strict=True)
     ):
         return {normal for normal in normals if normal is not None}, True
-    rounded = [_rounded(equation[:-1]) for equation in hull.equations]
-    return {a or b for a, b in zip(exact, rounded, strict=True)}, None not in exact
+    rounded = ([round(float(x) * _LONGEST_NORMAL) for x in equation[:-1]] for equation in hull.equations)
+    return {a or _leading_positive(primitive(b)) for a, b in zip(exact, rounded, strict=True)}, None not in exact
 
 
 def _planes(equations: FloatArray) -> list[IntArray]:
@@ -466,10 +466,6 @@ def _cofactor_normals(cloud: IntArray, simplices: IntArray) -> list[tuple[int, .
     minors = [determinants(np.delete(edges, j, axis=2)) for j in range(k)]
     normals = (primitive([(-1) ** j * minor for j, minor in enumerate(row)]) for row in zip(*minors, strict=True))
     return [_leading_positive(n) if 0 < max(map(abs, n)) <= _LONGEST_NORMAL else None for n in normals]
-
-
-def _rounded(direction: FloatArray) -> tuple[int, ...]:
-    return _leading_positive(primitive([round(float(x) * _LONGEST_NORMAL) for x in direction]))
 
 
 def _leading_positive(vector: list[int]) -> tuple[int, ...]:

@@ -78,14 +78,15 @@ class Options:
         For names "auto" is the table by hops: there is no noise to add. ``mechanism`` may be a made table, or the
         reference of one that has been read.
         """
-        chosen = _mechanism(mechanism)
+        chosen, states = _mechanism(mechanism), parse_constraint(constraint)
         if labels:
             chosen = _for_labels(chosen)
-        if is_reference(chosen):
-            _check_made(chosen, parse_constraint(constraint))
+        if is_reference(chosen) and isinstance(states, DeltaSet):
+            table = chosen[: len(MadeTable.name) + 13]
+            raise InvalidInput("constraint", str(states), f"support with {table}: it was made for all states")
         return cls(
             epsilon=exact_epsilon(epsilon),
-            constraint=parse_constraint(constraint),
+            constraint=states,
             mechanism=chosen,
             protection=one_of(protection, PROTECTIONS, "protection"),
             start=one_of("before" if start is None else start, STARTS, "start"),
@@ -135,13 +136,6 @@ def _mechanism(given: str | MadeTable) -> str:
     if isinstance(given, str) and is_reference(given):
         return known_table(given).reference
     return one_of(given, MECHANISM_CHOICES, "mechanism")
-
-
-def _check_made(mechanism: str, constraint: Support | DeltaSet) -> None:
-    """Raises InvalidInput where a made table cannot serve: it has a row for every state."""
-    table = mechanism[: len(MadeTable.name) + 13]
-    if isinstance(constraint, DeltaSet):
-        raise InvalidInput("constraint", str(constraint), f"support with {table}: it was made for all states")
 
 
 def _for_labels(mechanism: str) -> str:

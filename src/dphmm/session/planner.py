@@ -256,19 +256,12 @@ class _Step(NamedTuple):
 
     def body(self) -> _Body:
         if _kernels.points.all_equal(self.lattice, self.constraint.plan_states):
-            return self._public_constant()
+            # Every answer is the same: it is released as it is, and says nothing.
+            hull = hull_of(PolicyDifferences.of(self.policy, self.space.lattice, self.constraint), self.space.frame)
+            return _Body(hull, Constant(hull, self.options.epsilon), NO_PARTNERS, constant=True)
         if self.options.made_from == "answers":
             return self._of_answers()
-        return self._of_hull()
-
-    def _public_constant(self) -> _Body:
-        """Every answer is the same: it is released as it is, and says nothing."""
-        hull = hull_of(PolicyDifferences.of(self.policy, self.space.lattice, self.constraint), self.space.frame)
-        mechanism = Constant(hull, self.options.epsilon)
-        return _Body(hull, mechanism, NO_PARTNERS, constant=True)
-
-    def _of_hull(self) -> _Body:
-        """Noise in the hull of what must be hidden."""
+        # Noise in the hull of all differences that must be hidden.
         protection = self._protection()
         mechanism = mechanism_for(self._full(protection), self.options.epsilon, self.options.mechanism)
         return _Body(mechanism.hull, mechanism, protection.joins)

@@ -499,9 +499,9 @@ class ReleaseSession:
             raise InvalidInput("policy", policy.digest[:12], f"{under[:12]}, under which step {release.t} was released")
 
     def _stored_releases(self, last: int) -> Iterator[Release]:
-        """The releases through step ``last``, in order, made again from the ledger."""
+        """The releases and the steps that were not asked through step ``last``, made again from the ledger."""
         for entry, plan in self._stored_plans(last):
-            if self._is_row(entry):
+            if entry.kind == "release" or (self._schedule is not None and entry.steps == 1):
                 yield _release(self._setting, plan, entry.t, np.array(entry.z), entry.secure)
 
     def _stored_plans(self, last: int) -> Iterator[tuple[Entry, StepPlan | None]]:
@@ -513,10 +513,6 @@ class ReleaseSession:
             return
         for step in walk(setting, setting.first(self.origin), entries, self._ledger.plan):
             yield step.entry, step.plan
-
-    def _is_row(self, entry: Entry) -> bool:
-        """True if a stored step is a release, or a step that was not asked."""
-        return entry.kind == "release" or (self._schedule is not None and entry.steps == 1)
 
     def _overtaken(self, last: int) -> InvalidInput:
         expected = (

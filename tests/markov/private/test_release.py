@@ -50,7 +50,7 @@ def test_the_grid_is_as_fine_as_the_noise_allows(noise):
 
 def test_the_law_is_made_from_the_part(monkeypatch):
     asked = []
-    monkeypatch.setattr(door, "DiscreteLaplace", lambda scale: asked.append(scale) or RuntimeError)
+    monkeypatch.setattr(door, "LaplaceSampler", lambda scale: asked.append(scale) or RuntimeError)
     with pytest.raises(AttributeError):
         release(np.zeros(2, np.int64), noise_for("counts", "laplace", Fraction(7), Fraction(1, 3)), 4, ReplayBits(1))
     assert asked == [21 * 16]

@@ -35,7 +35,7 @@ from dphmm.markov.private.transition_counts import KeyTotals, LabelledCounter, R
 from dphmm.markov.slots import Slots
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.states.trajectory import Trajectories
-from plain_rows import N, in_order, rows_of, same, sequences_of
+from plain_rows import N, add_in_parts, in_order, rows_of, same, sequences_of
 from random_seeds import seeds
 
 pytestmark = pytest.mark.replayed_words
@@ -199,24 +199,13 @@ def test_totals_that_are_added_in_parts_are_exact(monkeypatch, n_keys, held):
 def counted(rows, caps, shortest=2, parts=(), slots=None, seconds=None, end=None):
     """The counts of sorted rows that come in parts which end at these places."""
     counter = RowCounter(N, caps, shortest, slots, seconds, end)
-    table = np.array(sorted(rows, key=lambda row: row[:2]), dtype=np.int64).reshape(-1, 3)
-    last = None
-    for part in np.split(table, sorted(parts)):
-        owner = part[:, 0]
-        before = np.concatenate([[-1 if last is None else last], owner[:-1]])[: len(owner)]
-        counter.add(owner != before, part[:, 1], part[:, 2])
-        last = owner[-1] if len(owner) else last
+    add_in_parts(counter, sorted(rows, key=lambda row: row[:2]), parts)
     return counts_of_keys(*counter.found(), N, caps, slots, end)
 
 
 def cells_of(counter, rows, parts=()):
     """The cells of a counter, of rows that come in parts, those in no state as ``counter._n``."""
-    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    last = -1
-    for part in np.split(table, sorted(parts)):
-        before = np.concatenate([[last], part[:-1, 0]])[: len(part)]
-        counter.add(part[:, 0] != before, part[:, 1], part[:, 2])
-        last = part[-1, 0] if len(part) else last
+    add_in_parts(counter, rows, parts)
     keys, totals = counter.found()
     cells = np.zeros(counter.n_keys, dtype=np.int64)
     cells[keys] = totals
