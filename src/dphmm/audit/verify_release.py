@@ -966,8 +966,8 @@ class ModelFile:
         if min(width) < 5 or math.prod(width) != self.n or any(len(set(values)) > 1 for values in even):
             return False
         at: dict[Point, int] = {(x - least[0], y - least[1]): s for s, (x, y) in enumerate(self.own)}
-        points, (column, row) = {s: point for point, s in at.items()}, (width[0] // 2, width[1] // 2)
-        law = {(points[j][0] - column, points[j][1] - row): p for j, p in self.moves[at[column, row]]}
+        points, (a, b) = {s: point for point, s in at.items()}, (width[0] // 2, width[1] // 2)
+        law: dict[Point, float] = {(points[j][0] - a, points[j][1] - b): p for j, p in self.moves[at[a, b]]}
         if any(max(abs(x), abs(y)) > 2 for x, y in law):
             return False
         turned = [(p, to) for (x, y), p in law.items() for to in ((-x, y), (x, -y))]
