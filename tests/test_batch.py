@@ -342,7 +342,7 @@ def test_rows_that_pass_a_new_promise_are_refused_where_nothing_more_is_asked(pa
     ledger = MemoryLedger()
     released(batch(parts, 1, ledger=ledger), rows_of("abc", ["u"] * 3))
     later = batch(parts, 1, ledger=ledger, promise=dphmm.SequencePromise(2, steps=9))
-    with pytest.raises(BudgetExceeded, match='what is stored of subject "u" passes 2 over 9 steps'):
+    with pytest.raises(BudgetExceeded, match='the stored answers of subject "u" exceed 2 over 9 steps'):
         released(later, rows_of("abc", ["u"] * 3), resume=True)
 
 

@@ -152,7 +152,7 @@ def keep_promise(
     if number is None:
         return
     if number == len(asked):
-        raise BudgetExceeded(f"promise: what is stored of subject {quoted(subject)} passes {promise}")
+        raise BudgetExceeded(f"promise: the stored answers of subject {quoted(subject)} exceed {promise}")
     t, epsilon = asked[number]
     left = promise.room([*spent, *asked[:number]], t)
     raise BudgetExceeded(

@@ -185,7 +185,7 @@ class BaseTransaction(ABC):
                 raise InvalidInput("blocks", f"{len(blocks)} of them", "blocks of local days that do not overlap")
             spent = self._epsilons(subject, 1, MOST_STEPS)
             if not promise.beside(blocks).holds(spent):
-                raise BudgetExceeded(f"promise: what {quoted(subject)} has spent already breaks {promise}")
+                raise BudgetExceeded(f"promise: {quoted(subject)} has already spent more than {promise}")
             self._put_caps(subject, after)
             if promise.local is not None:
                 self._add_blocks(subject, blocks)

@@ -36,20 +36,20 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Start here": {
         "demo": ("dphmm.cli.demo:demo", "Run everything below on a simulated city; needs no input."),
         "init": ("dphmm.cli.init:init", "Write a pipeline to begin with, from the columns of a data file."),
-        "check": ("dphmm.cli.check:check", "What a table looks like to a release, before anything is spent."),
+        "check": ("dphmm.cli.check:check", "Check a table for a release, before anything is spent."),
         "run": ("dphmm.cli.pipeline:run", "Run a pipeline: from a data file to a report, as one file says."),
     },
     "Step by step": {
         "model": ("dphmm.cli.model:model", "Write a model that is fitted to nobody: from geometry, or a matrix."),
         "fit": ("dphmm.cli.fit:fit", "Fit a Markov model to trajectories."),
         "policy": ("dphmm.cli.policy:policy", "Say which states must not be told apart."),
-        "plan": ("dphmm.cli.plan:plan", "What to set: what a budget buys, from the model alone."),
+        "plan": ("dphmm.cli.plan:plan", "Choose a schedule for a budget, from the model alone."),
         "release": ("dphmm.cli.release:release", "Release trajectories step by step, privately."),
-        "report": ("dphmm.cli.report:report", "A page to look at: map, errors, what was spent."),
+        "report": ("dphmm.cli.report:report", "A page with a map, the errors and the spent budget."),
     },
     "A released folder": {
-        "read": ("dphmm.cli.read:read", "What a reader makes of it: estimates, shares, odds of an event."),
-        "check-release": ("dphmm.cli.check_release:check_release", "Is a finished release what it says it is?"),
+        "read": ("dphmm.cli.read:read", "Estimate places, shares and the odds of an event from it."),
+        "check-release": ("dphmm.cli.check_release:check_release", "Check a finished release against its ledger."),
         "export": ("dphmm.cli.tables:export", "As points (GeoJSON, GeoPackage), or as another table."),
     },
 }
@@ -59,8 +59,8 @@ MORE: Mapping[str, tuple[str, str]] = {
     "query": ("dphmm.cli.query:query", "Counts, centroids, degrees, classifiers over dependent records."),
     "synthesize": ("dphmm.cli.synthesize:synthesize", "People whom a model invents, to share in place of real ones."),
     "optimize": ("dphmm.cli.optimize:optimize", "A mechanism made once for a model and a policy, certified."),
-    "verify": ("dphmm.cli.verify:verify", "Do plans, or a sampler, keep their promise?"),
-    "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
+    "verify": ("dphmm.cli.verify:verify", "Verify that plans, or a sampler, keep their promise."),
+    "account": ("dphmm.cli.account:account", "The spent budget of each subject, and its theorem."),
     "studio": ("dphmm.cli.studio:studio", "A page on this computer to choose a release by looking."),
     "warm": ("dphmm.cli.warm:warm", "Compile ahead, so that no command has to wait for it."),
 }

@@ -50,8 +50,8 @@ class CheckOptions(TableOptions):
 
     trajectories: str | None = argument("TRAJ", required=False)
     model: str | None = option("The model, as dphmm fit writes it.", "M")
-    policy: str | None = option("The policy, where lonely states are merged by it.", "P")
-    setup: str | None = option("In place of all others: a pipeline, of what dphmm run would release.", "FILE")
+    policy: str | None = option("The policy, if it merges lonely states.", "P")
+    setup: str | None = option("A pipeline, in place of all others: check what dphmm run would release.", "FILE")
     about: int | None = option("With --setup: about how many people are fitted on, or in a query.", "N")
 
 

@@ -17,7 +17,7 @@ from dphmm.storage.release_folder import OWNER
 
 @click.command("check-release", cls=Command, context_settings=CONTEXT)
 @click.argument("released", metavar="OUT")
-@click.option("--ledger", metavar="L", help="The ledger that counts it  [default: as OUT.owner says, if that is there]")
+@click.option("--ledger", metavar="L", help="The ledger of the release  [default: that which OUT.owner names, if any]")
 @click.option("--plain", metavar="FOLDER", help="Keep what verify_release.py reads in this folder, a new one.")
 @click.option("--model", metavar="M", help="Of a release table of Spark: its model.")
 @click.option("--policy", metavar="P", help="Of a release table: its policy  [default: as its commits describe it]")

@@ -394,12 +394,12 @@ class FitOptions(LedgerOptions):
     )
     symbols_file: str | None = option("A table whose column symbol lists the names; with --epsilon needed.", "FILE")
     starts: int | None = option("Random starts, the best is kept.  [default: 5; ngrams 10]", "N")
-    iterations: int | None = option("At most so many iterations; of noisy ones exactly.  [default: by method]", "N")
+    iterations: int | None = option("The most iterations; with noise the exact number.  [default: by method]", "N")
     epsilon: str | None = option("Learn with differential privacy: the whole budget of the fit.", "E")
-    max_length: int | None = option("With --epsilon: of a sequence its first L steps count.", "L")
-    max_sequences: int | None = option("With --epsilon: of a person the first M sequences.  [default: 1]", "M")
+    max_length: int | None = option("With --epsilon: the first L steps of each sequence count.", "L")
+    max_sequences: int | None = option("With --epsilon: the first M sequences of a person count.  [default: 1]", "M")
     neighbours: Literal["add-remove", "replace"] | None = option(
-        "With --epsilon: whether a person is added or removed, or replaced.  [default: add-remove]"
+        "With --epsilon: neighbours add or remove one person, or replace one.  [default: add-remove]"
     )
     moves: Literal["all", "neighbours"] | None = option(
         "With --epsilon: the moves that can be learned.  [default: all; on grids above 3,000 cells neighbours]"

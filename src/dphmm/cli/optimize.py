@@ -43,7 +43,7 @@ _LOSSES = ("squared", "distance", "label")
     type=float,
     default=1.05,
     show_default=True,
-    help="With many answers: stop where the mean cost is within this ratio of what is proved of all mechanisms.",
+    help="With many answers: stop when the mean cost is within this ratio of the proved lower bound.",
 )
 @click.option("-o", "--output", required=True, metavar="table.npz", help="Where the table is written.")
 @force

@@ -85,7 +85,7 @@ def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 #: Of a public table of names.
 NAMES_ANSWERED = (
-    "What the names are answered with: themselves, 0, 1, ... in order, or a table of numbers.  "
+    "The answers of names: the names themselves, 0, 1, ... in order, or a table of numbers.  "
     "[default: labels; ordinal where all names are numbers]"
 )
 #: Of a command that writes a file.
@@ -171,7 +171,7 @@ class PromiseOptions(MessageOptions):
         "the sum of its epsilons, over all queries, for ever.",
         "E",
     )
-    steps: int | None = option("With --path-epsilon: how many steps a subject has at most.", "T")
+    steps: int | None = option("With --path-epsilon: the largest number of steps of a subject.", "T")
     window: int | None = option("With --path-epsilon: any W steps in a row.", "W")
     per: str | None = option("With --path-epsilon: each block of 1d, 12h or 30min, or of so many steps.", "TIME")
     zone: str | None = option(
@@ -215,7 +215,7 @@ class PlanOptions(PromiseOptions):
     people: int = option("Invented people to try schedules on.", default=100)
     target_error: str | None = option("Search settings: a reader errs by this at most (95 %).", "LENGTH")
     target_doubt: int | None = option("Search settings: one answer leaves at least 1 in N doubt.", "N")
-    target_stay: str | None = option("Search settings: who stays for seven days is found no nearer.", "LENGTH")
+    target_stay: str | None = option("Search settings: a stay of seven days is found no nearer than this.", "LENGTH")
     details: bool = flag(
         "Also what model and policy are, what was tried, and what would help; alone with --steps T, what T "
         "releases lose together at the edges of P."

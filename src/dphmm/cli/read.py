@@ -97,7 +97,7 @@ class ReadOptions(MessageOptions):
     first: str | None = option("The first step of the event, or a time: 2024-05-06T09:00Z.", "T", "--from")
     last: str | None = option("The last step of the event, or the time at which it ends.", "T", "--to")
     always: bool = flag("In these states at every step of the window, not at some.")
-    paths: tuple[str, str] | None = option("What tells two paths apart: state names from step 1, or tables.", "A B")
+    paths: tuple[str, str] | None = option("The evidence between two paths: state names from step 1, or tables.", "A B")
     user: str | None = option("One person only.", "NAME")
     others: tuple[str, ...] = option("Another release about them; may be repeated.", "OUT", "--with", default=())
     sentences: bool = flag("Every sentence of the privacy statement.", "--statement")

@@ -90,8 +90,8 @@ class TableOptions(PromiseOptions):
         "stream answers the last once its bin has closed, and the first at once.",
         default="last",
     )
-    cap_epsilon: str | None = option("Refuse what would bring a subject's sum of epsilons above this.", "E")
-    cap_cost: str | None = option("Refuse what would bring a subject's sum of costs above this.", "C")
+    cap_epsilon: str | None = option("Refuse a release that brings a subject's sum of epsilons above this.", "E")
+    cap_cost: str | None = option("Refuse a release that brings a subject's sum of costs above this.", "C")
     min_people: int = option("Stop a table of fewer.", "N", type=click.IntRange(1), default=1)
     state_column: str | None = option("The column of state names  [default: state]", "COL")
 
@@ -106,21 +106,19 @@ class ReleaseOptions(TableOptions):
     output: str | None = option("The folder to write; of a stream a new one.", "OUT", "-o", "--output")
     format: Literal["csv", "parquet"] = option("Of the rows in OUT.", default="csv")
     new: bool = flag("Refuse people whom the ledger knows.")
-    although: bool = flag("Release a table that cannot be meant all the same.")
-    check: bool = flag("Do not look whether it can be meant.", default=True)
-    yes: bool = flag("Go on without a limit; it is said all the same what a reader then finds.")
+    although: bool = flag("Release a table also if it looks like a mistake.")
+    check: bool = flag("Do not check the table for mistakes.", default=True)
+    yes: bool = flag("Go on without a limit on the total; the output still says what a reader can find.")
     dry_run: bool = flag("Print the plans of the first steps; draw, spend and write nothing.")
     noun: str = option(
-        "What one is called whom the rows are about, on the page and in the statement: vessel, case, device.",
+        "The noun for a subject of the rows, on the page and in the statement: vessel, case, device.",
         "WORD",
         default="person",
     )
     case_names: Literal["random", "kept"] | None = option(
         "Rows are cases, called so by dphmm import events: the statement says what names, times and lengths tell."
     )
-    times: Literal["none", "day", "exact"] = option(
-        "Of the events of cases: what is published of when they were.", default="none"
-    )
+    times: Literal["none", "day", "exact"] = option("The published times of the events of cases.", default="none")
     length: int | None = option("Of cases that dphmm import events gave --length N.", "N")
     model_people: Literal["unknown", "others", "same"] | None = option(
         "Whom the model was fitted on, for the privacy statement: others than those released (or nobody)?  "

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--user", "users", metavar="U", multiple=True, help="Whom to show step by step; may be repeated.")
 @click.option("--title", metavar="TEXT", help="The heading of the page.")
 @click.option("--figures", metavar="DIR", help="Also write the pictures, as SVG, to this folder.")
-@click.option("--no-ledger", is_flag=True, help="Count what the file says, as somebody else would who has OUT alone.")
+@click.option("--no-ledger", is_flag=True, help="Count the spent budget from the file, as a reader of OUT alone would.")
 @force
 @messages
 def report(**given: Any) -> int:

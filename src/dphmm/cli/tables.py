@@ -73,12 +73,12 @@ _common = together(click.argument("source", metavar="SRC"), output("trajectories
 _whose = together(
     click.option("--user", "user_name", metavar="NAME", help="All rows are of one person."),
     click.option("--user-from", metavar="file-name|folder-name", help="The user of all rows of a file is in its name."),
-    click.option("--user-pattern", metavar="REGEX", help="Its first group is the user; other files are left out."),
+    click.option("--user-pattern", metavar="REGEX", help="The user is its first group in names of files that match."),
     spelling,
 )
 _zones = together(
     click.option("--timezone", metavar="ZONE", help="Times without a zone are its clock's: UTC, Europe/Berlin."),
-    click.option("--fold", metavar="first|second", help="Of an hour that clocks show twice the one that is meant."),
+    click.option("--fold", metavar="first|second", help="The hour that is meant where clocks show one twice."),
 )
 #: How times are written.
 _times = together(
@@ -94,7 +94,7 @@ _no_times = click.option(
 )
 #: How a text is cut into rows, whose they are, and how times are written.
 _text_options = together(
-    click.option("--names", metavar="A,B,...", help="The columns, of a text whose first row is none of names."),
+    click.option("--names", metavar="A,B,...", help="The names of the columns, for a text without a header."),
     click.option(
         "--delimiter",
         metavar="CHAR",
@@ -345,7 +345,7 @@ def _warn(released: str, sha256: str, console: Console) -> None:
 @click.option("--share", default="0.5", show_default=True, metavar="P", help="The chance to be in the first file.")
 @click.option("--user-column", default="user", show_default=True, metavar="COL", help="Who.")
 @spelling
-@click.option("--seed", type=int, metavar="N", help="For tests: anybody with it can split alike.")
+@click.option("--seed", type=int, metavar="N", help="For tests: anybody with the seed can repeat the split.")
 @click.option(
     "-o", "--output", nargs=2, required=True, metavar="MODEL.parquet PEOPLE.parquet", help="The two files to write."
 )
