@@ -1,8 +1,8 @@
 """The page and its requests, for this computer alone: loopback, one random token, and requests of the page itself.
 
     GET  /TOKEN/                the page; its script and style are in it, and it loads nothing
-    GET  /TOKEN/setting         Shown
-    POST /TOKEN/setting         {version, draft} -> Shown; /file {version, text} and /demo {version} alike
+    GET  /TOKEN/setting         PageState
+    POST /TOKEN/setting         {version, draft} -> PageState; /file {version, text} and /demo {version} alike
     GET  /TOKEN/progress        Progressed
     POST /TOKEN/state           {version, number, draw} -> State
     GET  /TOKEN/saved/NAME      ?version=N -> a file to download
