@@ -31,8 +31,8 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_106,
-    "code lines of tests": 82_833,
+    "code lines": 64_099,
+    "code lines of tests": 82_832,
     "words of docs": 112_861,
     "circles of imports": 0,
     "circles with types": 0,
@@ -43,7 +43,7 @@ LIMITS: dict[str, float] = {
     "docstrings that begin with a clause, %": 1,
     "names that say nothing": 9,
     "class names with several meanings": 0,
-    "short private functions used once": 240,
+    "short private functions used once": 222,
     "modules without a mirrored test": 30,
     "banned words": 0,
     "seeded bugs that are live": 450,
