@@ -27,6 +27,7 @@ from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.evaluation.table_check import percent
 from dphmm.statement.files import load_statement
+from dphmm.storage.importers.events import import_events
 from dphmm.storage.trajectories import load_trajectories
 
 GRID = dphmm.Grid.from_bounds(10.0, 50.0, 10.042, 50.027, cell=1000.0)
@@ -228,3 +229,25 @@ class TestStops:
     def test_a_cap_that_would_be_passed_is_no_matter_of_the_check(self):
         with pytest.raises(BudgetExceeded):
             released(names("0", "1"), SITE, MemoryLedger(), cap_epsilon=1)
+
+
+def test_the_owner_hears_what_published_times_of_events_tell(tmp_path):
+    """The time until the next event tells which of three it is; of the day alone nobody could say."""
+    pytest.importorskip("sklearn")
+    random, rows = np.random.default_rng(1), []
+    for case in range(80):
+        time = pd.Timestamp("2026-03-02T08:00Z") + pd.Timedelta(days=case % 5)
+        for page in random.integers(3, size=6).tolist():
+            rows.append((f"case {case:02}", str(page), time))
+            time += pd.Timedelta(minutes=10 * (page + 1))
+    columns = ["case:concept:name", "concept:name", "time:timestamp"]
+    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "log.csv", index=False)
+    events = import_events(tmp_path / "log.csv", case_names="kept").trajectories
+    told = {
+        times: dphmm.evaluation.check_table(events, SITE, epsilon=1, times=times).by_times
+        for times in ("exact", "day", "none")
+    }
+    assert told["none"] is None
+    shares = {times: [int(word) for word in told[times].split() if word.isdigit()] for times in ("exact", "day")}
+    # Of the last event of a case no next one tells: five of six, and one of three of the sixth, is 89 %.
+    assert shares["exact"][0] in (85, 90) and all(25 <= share <= 45 for share in (*shares["day"], shares["exact"][1]))

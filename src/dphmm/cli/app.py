@@ -49,7 +49,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "A released folder": {
         "read": ("dphmm.cli.read:read", "Estimate places, shares and the odds of an event from it."),
-        "check-release": ("dphmm.cli.check_release:check_release", "Check a finished release against its ledger."),
+        "check-release": ("dphmm.cli.check_release:check_release", "Check its plans, statement, ledger and files."),
         "export": ("dphmm.cli.tables:export", "As points (GeoJSON, GeoPackage), or as another table."),
     },
 }

@@ -40,7 +40,7 @@ _FIELDS = {name: f"--{name}" for name in ("people", "steps", "begin", "seed", "l
     metavar="FILE",
     help="Public totals that are kept: a table of state, people and perhaps step (1 without it).",
 )
-@click.option("--seed", type=int, metavar="N", help="Invent the same people every time; it endangers nobody.")
+@click.option("--seed", type=int, metavar="N", help="Invent the same people every time.")
 @force
 @messages
 def synthesize(**given: Any) -> None:
