@@ -297,6 +297,17 @@ def test_who_was_released_is_never_fitted_on(run, split, change, again):
     assert (split / "out.owner" / "model.npz").read_bytes() == model
 
 
+def test_no_fit_is_drawn_for_people_who_were_asked_under_another_model(run, split):
+    """Another folder beside the same ledger: its release would be refused after the fit was spent."""
+    before = published(split)
+    (split / "again.toml").write_text('folder = "again"\n' + PRIVATE)
+    refused = run("run", split / "again.toml", "-q", code=2).stderr
+    assert "[fit]" in refused and "who have answers under another model" in refused and refused.count("\n") == 1
+    assert published(split) == before
+    (split / "again.toml").write_text('folder = "again"\nledger = "other.db"\n' + PRIVATE)
+    run("run", split / "again.toml", "-q")
+
+
 def test_a_release_that_was_killed_goes_on_with_the_same_people(run, split):
     before = answers(split)
     lose_the_released_file(split)

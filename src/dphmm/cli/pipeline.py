@@ -49,6 +49,7 @@ from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
 from dphmm.storage.private_tables import write_counts
 from dphmm.storage.release_folder import ReleaseFolder
+from dphmm.storage.tables import read_table
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
@@ -208,6 +209,8 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
             except InvalidInput:
                 _tell_of_the_spent(record, console)
                 raise
+        if name == "fit" and pipeline.is_drawn(name) and record.id_of(name) not in record.published(name):
+            _check_not_asked(pipeline, record)
         console.say([("", f"{name}: dphmm {stage.words[0]}")])
         words = list(stage.words)
         # A release keeps what is there by itself: it goes on, or refuses.
@@ -271,6 +274,22 @@ def _check_before_a_plan(pipeline: Pipeline, record: Record, console: Console) -
             promise: Any = dict.fromkeys(("path_epsilon", "steps", "window", "per", "zone", "plan", "policy"))
             job = Job.of(replace(options, **promise, epsilon="1", hours=(), schedule="every"))
             checked_batch(job, read_rows(job, options)[0].visits, options, console)
+
+
+def _check_not_asked(pipeline: Pipeline, record: Record) -> None:
+    """Refuse a private fit if the release would refuse its model: people keep the model of their first answers."""
+    from dphmm.cli.release import release
+    from dphmm.cli.release_job import ReleaseOptions
+
+    if not pipeline.ledger.exists():
+        return
+    options = options_of(release, ReleaseOptions, pipeline.command("release", record.number).words)
+    users = read_table(options.trajectories, columns=["user"], text=["user"]).column("user").unique().to_pylist()
+    with open_ledger(pipeline.ledger, read_only=True) as ledger:
+        asked = {user for user, _ in ledger.sessions_of([str(user) for user in users])}
+    if asked:
+        got = f"{len(asked):,} of these people in {pipeline.ledger}, who have answers under another model"
+        raise InvalidInput("[fit]", got, "that model in its place ([model] file), or another ledger")
 
 
 def _tell_of_the_spent(record: Record, console: Console) -> None:
