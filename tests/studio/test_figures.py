@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -95,6 +96,19 @@ def test_rows_verdict_and_doubt_are_those_of_the_plan(monkeypatch):
     assert [line.text for line in told.verdict] == judged.lines
     assert told.doubt[0] == f"one answer leaves at least 1 in {math.ceil(1 + math.exp(plan.schedule.exact))} doubt"
     assert told.pictures == pictures(plan) and len(told.pictures) == 2 and told.total == len(told.worth.rows)
+
+
+def test_another_budget_has_the_plans_that_are_made_already(monkeypatch):
+    """Of 2 these are 2, 0.5, 1 and 4; of 4 they are 4, 1, 2 and 8, of which one is new."""
+    one = seen(GRID)
+    list(one.budgets(6, lambda done, total: None))
+    other, made, plan = replace(one, draft=replaced(GRID, budget="4")), [], World.plan
+    monkeypatch.setattr(World, "plan", lambda self, total, *rest: made.append(total) or plan(self, total, *rest))
+    *_, (told, own) = other.budgets(6, lambda done, total: None)
+    assert made == [8]
+    assert one.plans_alike(other) and not one.plans_alike(seen(replaced(GRID, covers="2km")))
+    *_, (alone, by_itself) = seen(replaced(GRID, budget="4")).budgets(6, lambda done, total: None)
+    assert own.document() == by_itself.document() and told == alone
 
 
 def test_the_figures_are_of_the_function_that_is_public(monkeypatch):

@@ -376,16 +376,23 @@ class World:
         reserve = f" without the reserve: {written(promise.exact * self._spends)}" if self._spends < 1 else ""
         return f"at most {promise}, the promise{reserve}"
 
-    def plans(self, totals: Sequence[Fraction], progress: Progress | None = None) -> Iterator[SchedulePlan]:
+    def plans(
+        self, totals: Sequence[Fraction], progress: Progress | None = None, made: dict[Any, SchedulePlan] | None = None
+    ) -> Iterator[SchedulePlan]:
         """The plans of several totals, each the one that it has by itself. ``progress`` as for `plan`.
 
-        In a large world people stay longer than `AFTER` in the figures of the first alone.
+        In a large world people stay longer than `AFTER` in the figures of the first alone. ``made`` keeps the plans for
+        worlds that differ in their total alone.
         """
+        made = {} if made is None else made
         counts = [len(self._counts(total)) for total in totals]
         for number, total in enumerate(totals):
             before = sum(counts[:number])
             after = AFTER if number and self._is_large else LONGER
-            yield self.plan(total, None if progress is None else _added(progress, before, sum(counts)), after)
+            if (total, after) not in made:
+                added = None if progress is None else _added(progress, before, sum(counts))
+                made[total, after] = self.plan(total, added, after)
+            yield made[total, after]
 
     def totals(self, total: Fraction) -> list[Fraction]:
         """A total, and a quarter, half and twice as much, with which it is compared, as far as these can be kept."""

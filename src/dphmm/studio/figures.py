@@ -176,6 +176,8 @@ class Figures:
     setup: Setup
     draft: Draft
     ground: Ground
+    #: The plans by the number of people, for drafts that differ in their budget alone.
+    made: dict[int, dict[Any, SchedulePlan]] = field(default_factory=dict)
 
     @cached_property
     def cells(self) -> DrawnCells:
@@ -263,6 +265,11 @@ class Figures:
         layers.append(Layer("cross", f"M{x - 7:.1f} {y - 7:.1f}l14 14m0-14l-14 14"))
         return layers
 
+    def plans_alike(self, other: Figures) -> bool:
+        """True for drafts that differ in their budget alone."""
+        same = msgspec.structs.replace(self.draft, budget=other.draft.budget) == other.draft
+        return same and self.setup.model.digest == other.setup.model.digest
+
     def budgets(self, people: int, progress: Progress) -> Iterator[tuple[BudgetView, SchedulePlan]]:
         """The figures of the budget and of its alternatives, again and again: first its own, then beside the others.
 
@@ -279,7 +286,7 @@ class Figures:
         )
         totals = world.totals(promise.exact)
         plans: list[SchedulePlan] = []
-        for plan in world.plans(totals, progress):
+        for plan in world.plans(totals, progress, self.made.setdefault(people, {})):
             plans.append(plan)
             chosen = replace(plans[0], others=tuple(plans[1:]))
             yield self._budget(chosen, world, len(totals)), chosen

@@ -207,17 +207,20 @@ class Studio:
 
     def _begin(self) -> None:
         """Look at the setting: the last one's plans are given up, and those of this one begin."""
-        self._seen = self._plan = self._budget = self._checked = None
+        last, self._seen = self._seen, None
+        self._plan = self._budget = self._checked = None
         self._word, self._done, self._total, self.problem, self.state = "", 0, 0, "", "open"
         try:
             if self.file.draft.missing:
                 return
-            seen = Figures(setup_of(self.file.draft, self.file.members), self.file.draft, self.ground)
-            promise = self.file.draft.promise
-            promise.in_steps(seen.setup.model.step, 0)
+            draft, setup = self.file.draft, setup_of(self.file.draft, self.file.members)
+            seen = Figures(setup, draft, self.ground)
+            draft.promise.in_steps(setup.model.step, 0)
         except DphmmError as error:
             self.problem = str(error)
             return
+        if last is not None and last.plans_alike(seen):
+            seen = replace(seen, made=last.made)
         self._seen, self.state = seen, "preview"
         before, version = self._planning, self.version
         self._planning = threading.Thread(target=self._plans, args=(version, seen, before), daemon=True)
