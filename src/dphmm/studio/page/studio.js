@@ -366,7 +366,7 @@ function budget() {
   of("ladder").replaceChildren(make("table", { class: shown.draft.kind }, make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
     make("tbody", {}, ...found.worth.rows.flatMap((one) => [row(one), ...against(one)]), row(alone))));
   of("verdict").replaceChildren(...found.verdict.map((one) => make("p", { class: one.warns ? "warns" : "" }, one.text)));
-  of("doubt").replaceChildren(...[...found.doubt, ...found.notes].map((line) => make("li", {}, line)));
+  of("doubt").replaceChildren(...[...found.doubt, ...found.notes].map((line) => make("li", { class: line.includes("no useful limit") ? "warns" : "" }, line)));
   of("pictures").replaceChildren(...Object.entries(found.pictures).map(([heading, svg]) =>
     make("figure", {}, make("img", { alt: heading, src: `data:image/svg+xml,${encodeURIComponent(svg)}` }))));
 }
