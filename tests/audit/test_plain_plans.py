@@ -37,7 +37,7 @@ def test_hashes_states_and_costs_are_those_of_the_plans(program, options, merged
     ]
     text = json.dumps(plain_plans((plan, setting.planner) for plan in made), allow_nan=False)
     for told, plan in zip(json.loads(text)["plans"], made, strict=True):
-        found = program.Plan(told)
+        found = program.PlainPlan(told)
         assert plain_hash(told) == found.made == found.hash == plan.hash
         assert sorted(found.support) == np.flatnonzero(plan.constraint.support).tolist()
         assert sorted(found.plan_set) == np.flatnonzero(plan.plan_set).tolist()
@@ -54,7 +54,7 @@ def test_hashes_of_plans_of_names_and_of_many_axes_are_made_again(program):
         setting = Setting.of(model, dphmm.policy.complete(n), space, 1)
         plan = setting.first_plan()
         [told] = json.loads(json.dumps(plain_plans([(plan, setting.planner)])))["plans"]
-        assert plain_hash(told) == program.Plan(told).made == plan.hash
+        assert plain_hash(told) == program.PlainPlan(told).made == plan.hash
 
 
 def test_a_verdict_has_the_plans_that_it_verified(program):

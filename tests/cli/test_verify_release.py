@@ -542,7 +542,7 @@ def test_a_body_that_misses_a_pair_is_convicted_where_its_hash_was_forged(folder
     told = json.loads(Path("plans.json").read_text())["plans"][0]
     before = told["hash"]
     told["bodies"][0]["normals"] = [[2 * a for a in row] for row in told["bodies"][0]["normals"]]
-    told["hash"] = program.Plan(told).made
+    told["hash"] = program.PlainPlan(told).made
     Path("plans.json").write_text(
         json.dumps({"format": 1, "kind": "plans of a dphmm release", "plans": [told]}).replace(before, told["hash"])
     )
@@ -576,7 +576,7 @@ def test_every_pair_that_must_be_hidden_is_looked_at(folder, run, verify, policy
 
 @pytest.mark.parametrize(("name", "loss"), [("staircase", 2), ("discrete-knorm", Fraction(3, 2))])
 def test_a_norm_between_two_steps_of_a_staircase_loses_the_whole_step(program, name, loss):
-    plan = object.__new__(program.Plan)
+    plan = object.__new__(program.PlainPlan)
     plan.epsilon, plan.name = Fraction(1), name
     assert plan.loss_of_norm(Fraction(3, 2)) == loss
 
@@ -814,7 +814,7 @@ def test_the_models_that_couple_are_those_of_the_package(run, tmp_path, program,
     model = dphmm.storage.load_model(file)
     known = couples_along_radius(model) is True
     assert (model.space.columns, model.space.rows) == size and known == (min(size) > 4 and speed != "40km/h")
-    found = program.Model(file)
+    found = program.ModelFile(file)
     assert found.couples() == known
     found.moves[-1] = found.moves[-1][1:]
     assert not found.couples()

@@ -16,7 +16,7 @@ import dphmm
 from browser import MISSING, find_browser, running
 from dphmm.errors import InvalidInput
 from dphmm.plot._flows import _in_order, _reach
-from dphmm.statement.files import write_statement
+from dphmm.statement.files import statement_path, write_statement
 from dphmm.statement.parts import typed
 from dphmm.statement.query import QueryStatement
 
@@ -55,6 +55,10 @@ def test_a_file_of_the_command_is_drawn_as_the_answer_is(tmp_path):
     file.write_text(file.read_text() + "10,10,500\n")
     with pytest.raises(InvalidInput, match=r"flows\.csv, which was changed; expected the file as dphmm query flows"):
         dphmm.plot.directly_follows(file)
+    for spoiled in ("", "[]", "{}", '{"file": 1}', "[" * 9999):
+        statement_path(file).write_text(spoiled)
+        with pytest.raises(InvalidInput, match="expected the statement that dphmm query flows wrote beside it"):
+            dphmm.plot.directly_follows(file)
 
 
 @pytest.mark.slow

@@ -28,6 +28,7 @@ RANDOM_MODULES = {"random", "secrets", "uuid"}
 RANDOM_NAMES = {"urandom", "getrandom", "random", "RandomState", "default_rng", "Generator", "PCG64", "MT19937"}
 #: Where random numbers are drawn, and that none of them is noise.
 KNOWN = {
+    "_kernels/compiled.py": "names of compiled code, which no two processes give alike",
     "samplers/entropy.py": "the operating system's words, and the key of a job",
     "storage/inputs.py": "the name of a temporary file",
     "storage/commit_log.py": "the name of a temporary file",

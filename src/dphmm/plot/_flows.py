@@ -52,8 +52,13 @@ def directly_follows(flows: Any) -> Figure:
     table, statement = getattr(flows, "table", None), getattr(flows, "statement", {})
     if is_path(flows):
         table = read_table(flows, text=_COLUMNS[:2]).to_pandas()
-        statement = json.loads(checked_input(statement_path(flows), "flows").read_text(encoding="utf-8"))
-        if statement["file"]["sha256"] != file_digest(flows):
+        path = checked_input(statement_path(flows), "flows")
+        try:
+            statement = json.loads(path.read_text(encoding="utf-8"))
+            changed = statement["file"]["sha256"] != file_digest(flows)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise InvalidInput("flows", str(path), "the statement that dphmm query flows wrote beside it") from None
+        if changed:
             raise InvalidInput("flows", f"{flows}, which was changed", "the file as dphmm query flows wrote it")
     if table is None or statement.get("query") != "flows":
         raise InvalidInput("flows", type(flows).__name__, 'what dphmm.query("flows", ...) gives')

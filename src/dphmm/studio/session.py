@@ -395,7 +395,9 @@ class Studio:
             ends = {0: "", **_CODES} if error or done else {}
             line = error if not done and last in _PUBLIC and error else ends.get(code, f"stopped; {hidden}")
             self._run = msgspec.structs.replace(self._run, ended=True, released=done, line=line)
-            self.state, self._child, self._checked = "released" if done else "failed", None, None
+            self.state, self._child = "released" if done else "failed", None
+            # The ledger knows these people now.
+            self._checked = None if done else self._checked
 
     @property
     def report(self) -> str | None:

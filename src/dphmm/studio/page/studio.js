@@ -113,7 +113,8 @@ function show(answer) {
   if (shown.map && shown.map.columns && chosen === null) chosen = Math.floor(shown.map.rows / 2) * shown.map.columns + Math.floor(shown.map.columns / 2);
   if (shown.labels.length && (chosen === null || chosen >= shown.labels.length)) chosen = 0;
   budget();
-  look();
+  // A change that waits leads on from here: what is asked of this version would be refused.
+  if (waiting === null) look();
   poll();
 }
 
