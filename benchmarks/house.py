@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 64_159,
-    "code lines of tests": 82_878,
+    "code lines of tests": 82_882,
     "words of docs": 112_885,
     "circles of imports": 0,
     "circles with types": 0,

@@ -5,6 +5,7 @@ It would fail for an interval that is too short, for a least count that noise pa
 
 from __future__ import annotations
 
+import json
 import re
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from dphmm.plot._flows import _in_order, _reach
 from dphmm.statement.files import statement_path, write_statement
 from dphmm.statement.parts import typed
 from dphmm.statement.query import QueryStatement
+from dphmm.storage.inputs import file_digest
 
 STATES = ["register", "check", "decide"]
 PATHS = [["register", "check", "decide"]] * 60 + [["register", "decide", "register", "decide"]] * 30
@@ -55,7 +57,9 @@ def test_a_file_of_the_command_is_drawn_as_the_answer_is(tmp_path):
     file.write_text(file.read_text() + "10,10,500\n")
     with pytest.raises(InvalidInput, match=r"flows\.csv, which was changed; expected the file as dphmm query flows"):
         dphmm.plot.directly_follows(file)
-    for spoiled in ("", "[]", "{}", '{"file": 1}', "[" * 9999):
+    of_file = {"query": "flows", "file": {"sha256": file_digest(file)}}
+    without = [json.dumps(of_file), json.dumps(of_file | {"noise": []})]
+    for spoiled in ("", "[]", "{}", '{"file": 1}', "[" * 9999, *without):
         statement_path(file).write_text(spoiled)
         with pytest.raises(InvalidInput, match="expected the statement that dphmm query flows wrote beside it"):
             dphmm.plot.directly_follows(file)

@@ -55,8 +55,8 @@ def directly_follows(flows: Any) -> Figure:
         path = checked_input(statement_path(flows), "flows")
         try:
             statement = json.loads(path.read_text(encoding="utf-8"))
-            changed = statement["file"]["sha256"] != file_digest(flows)
-        except (ValueError, KeyError, TypeError, RecursionError):
+            changed, _ = statement["file"]["sha256"] != file_digest(flows), float(statement["noise"][0]["scale"])
+        except (ValueError, LookupError, TypeError, RecursionError):
             raise InvalidInput("flows", str(path), "the statement that dphmm query flows wrote beside it") from None
         if changed:
             raise InvalidInput("flows", f"{flows}, which was changed", "the file as dphmm query flows wrote it")
