@@ -470,6 +470,13 @@ def test_schedules_side_by_side_have_the_errors_that_they_have_alone(constraint)
     assert together[:, 0, 2].tolist()[:2] == [4, 2] and len(set(together[2, :, 2])) > 1
 
 
+def test_errors_of_people_who_stay_do_not_hang_on_how_many_are_computed_at_once(monkeypatch):
+    planner, weights = world(dphmm.SequencePromise(3, per=12)), np.random.default_rng(3).random((5, 9))
+    whole = planner._found(weights)
+    monkeypatch.setattr("dphmm.choose.planning._TOGETHER", 2 * planner._somewhere[..., 0].size)
+    assert (planner._found(weights) == whole).all() and len(set(whole.tolist())) == 9
+
+
 def test_errors_do_not_hang_on_how_many_are_kept_at_once():
     """Only the noise does: without any both passes are the same for a person, whoever is beside her."""
     one = dphmm.policy.complete(5)

@@ -890,10 +890,15 @@ class World:
         shares = weights / weights.sum(axis=0)
         if self.setting.space.has_labels:
             return np.asarray(1 - shares.max(axis=0))
-        states, people = np.nonzero(shares > _UNLIKELY)
-        guesses = self._guesses.of(shares)[0]
-        apart = self.setting.space.distances(guesses[people, None], self._somewhere[states]).mean(axis=1)
-        return np.asarray(np.bincount(people, apart * shares[states, people], shares.shape[1]))
+        guesses, errors = self._guesses.of(shares)[0], np.empty(shares.shape[1])
+        # The distances from many guesses are computed in one call.
+        together = max(1, _TOGETHER // self._somewhere[..., 0].size)
+        for first in range(0, len(errors), together):
+            part = shares[:, first : first + together]
+            states, people = np.nonzero(part > _UNLIKELY)
+            apart = self.setting.space.distances(guesses[first + people, None], self._somewhere[states]).mean(axis=1)
+            errors[first : first + together] = np.bincount(people, apart * part[states, people], part.shape[1])
+        return errors
 
 
 def block_length(promise: SequencePromise, step: int | None) -> int:
