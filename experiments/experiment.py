@@ -17,6 +17,7 @@ import numpy as np
 
 from dphmm import ReplayBits
 from experiments.drawing import Figure
+from experiments.printed import Printed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,9 +113,9 @@ class Experiment:
 
     ``cells``: what is to be measured. ``measure``: the rows of one cell; a function of a module, so that other
     processes find it. ``tables``: the named tables that are made of all rows, a frame with the columns of cells and
-    rows. ``setting``: what all figures have in common; their titles end with it.
-    ``files``: the real data sets that it can use. ``needs_data``: whether it can be run only on these. ``takes_own``:
-    the rows of somebody's own that it can be run on.
+    rows. ``printed``: the tables of its page of results, made of these tables. ``setting``: what all figures have in
+    common; their titles end with it. ``files``: the real data sets that it can use. ``needs_data``: whether it can be
+    run only on these. ``takes_own``: the rows of somebody's own that it can be run on.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Experiment:
     cells: Callable[[Settings], Sequence[Cell]]
     measure: Callable[[Settings, Cell, np.random.SeedSequence], list[Row]]
     tables: Callable[[pd.DataFrame], dict[str, pd.DataFrame]]
+    printed: Callable[[dict[str, pd.DataFrame]], dict[str, Printed]] | None = None
     figures: tuple[Figure, ...] = ()
     setting: str = ""
     files: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ the results depend on) and ``cells.jsonl`` (a line for each cell that is done).
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -160,6 +161,11 @@ def write_results(experiment: Experiment, settings: Settings, results: Results, 
             path = folder / f"{name}{suffix}"
             write_table(path, pa.Table.from_pandas(table, preserve_index=False))
             paths.append(path)
+    for name, printed in (experiment.printed(results.tables) if experiment.printed else {}).items():
+        path = folder / f"{experiment.name}-{name}.csv"
+        with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(printed)
+        paths.append(path)
     figures = []
     if can_draw():
         for figure in experiment.figures:

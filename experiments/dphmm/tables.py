@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from experiments.printed import Printed, beside, crossed, figure, listed, of
 from experiments.walks.releases import UTIL
 from experiments.walks.studies import OTHERS, radii
-from experiments.walks.tables import OVERALL, PAPERS_MECHANISM, WITH_INTERVALS, intervals, mechanisms, with_columns
+from experiments.walks.tables import (
+    NAMES,
+    OVERALL,
+    PAPERS_MECHANISM,
+    WITH_INTERVALS,
+    at_steps,
+    intervals,
+    mechanisms,
+    with_columns,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,3 +96,51 @@ def _analytics(rows: pd.DataFrame) -> pd.DataFrame:
 def _shown(rows: pd.DataFrame, names: Sequence[str], values: Sequence[str], more: Sequence[str] = ()) -> pd.DataFrame:
     shown: pd.DataFrame = rows[[*names, *intervals(values), *more]]
     return shown
+
+
+def printed(tables: dict[str, pd.DataFrame]) -> dict[str, Printed]:
+    """The tables of the page."""
+    measured = {name: table for name, table in tables.items() if "method" in table}
+    found = {name: table.assign(data=table["data"].replace(NAMES)) for name, table in measured.items()}
+    found = {name: table.assign(who=table["data"] + " " + table["method"]) for name, table in found.items()}
+    by_epsilon = found["epsilon"].sort_values("epsilon", kind="stable")
+    one, steps = by_epsilon[by_epsilon["epsilon"] == 1], at_steps(found["over-time"])
+    readings = found["mechanisms"][found["mechanisms"]["epsilon"] == 1]
+    by_radius = found["radius"][found["radius"]["method"].str.startswith(UTIL)]
+    by_radius = by_radius[by_radius["mechanism"] == PAPERS_MECHANISM].sort_values(["data", "radius_km"])
+    by_radius = by_radius.assign(r=by_radius["data"] + ", " + by_radius["radius_km"].map("r = {:g} km".format))
+    runtime = found["runtime"].groupby(["data", "what", "method"], sort=False)["seconds"].median().reset_index()
+    uses = found["analytics"][found["analytics"]["mechanism"] == "auto"]
+    uses = uses[uses["method"].isin(one["method"])]
+    return {
+        "by-epsilon": crossed(
+            by_epsilon.assign(epsilon=by_epsilon["epsilon"].map("{:g}".format)),
+            *("ε", "epsilon", "who"),
+            lambda row: f"{figure(row['error_z'])} ({figure(row['error_estimate'])})",
+        ),
+        "by-radius": listed(by_radius, "", "r", {"degree": of("degree", 2), "error": of("error_z")}),
+        "mechanisms": beside(
+            crossed(readings, "error, km", "who", "reading", of("error")),
+            listed(one, "", "who", {"PIM: smoothed": of("error_smoothed")}),
+        ),
+        "over-time": beside(
+            crossed(steps.assign(what="degree, " + steps["method"]), "", "step", "what", of("degree", 2)),
+            crossed(steps.assign(what="error, " + steps["method"]), "", "step", "what", of("error_z")),
+            listed(steps[steps["method"] == UTIL], "", "step", {"possible cells": of("support_size")}),
+        ),
+        "runtime": crossed(
+            runtime.assign(who=runtime["method"].astype(str) + ", " + runtime["what"].astype(str)),
+            *("milliseconds", "data", "who"),
+            lambda row: figure(1000 * row["seconds"], 2),
+        ),
+        "uses": beside(
+            *(
+                listed(
+                    uses[uses["reading"] == reading],
+                    *("", "who"),
+                    {f"{reading}: {name}": of(name) for name in ("density", "flows", "visits", "gyration")},
+                )
+                for reading in ("z", "smoothed")
+            )
+        ),
+    }

@@ -74,6 +74,7 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     tables=tables.tables,
+    printed=tables.printed,
     setting="The first cell of every walk is known",
     files=tuple(FILES.values()),
     takes_own=Own,

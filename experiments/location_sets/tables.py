@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from experiments.walks.releases import COMPLETE
-from experiments.walks.tables import OVERALL, intervals, mechanisms, with_columns
+from experiments.printed import Printed, beside, crossed, figure, listed, of, percent
+from experiments.walks.releases import COMPLETE, UTIL
+from experiments.walks.tables import NAMES, OVERALL, SHORT, at_steps, intervals, mechanisms, with_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,3 +48,64 @@ def _ten(places: pd.DataFrame) -> pd.DataFrame:
     found = found[usual]
     who = found["method"] + ", " + found["mechanism"] + ", " + found["reading"]
     return found.assign(who=who)[["data", "who", *_PLACES]]
+
+
+#: The readings of the printed table of places, by mechanism.
+_PRINTED_READINGS = {"PIM": ("z", "estimate"), "auto": ("smoothed",)}
+
+
+def printed(tables: dict[str, pd.DataFrame]) -> dict[str, Printed]:
+    """The tables of the page: the paper's mechanism, where none is named."""
+    named = {name: table for name, table in tables.items() if "mechanism" in table}
+    found = {
+        name: table.assign(data=table["data"].replace(NAMES), mechanism=table["mechanism"].map(SHORT))
+        for name, table in named.items()
+    }
+    by_epsilon, by_delta = found["epsilon"].sort_values("epsilon", kind="stable"), _papers(found["delta"])
+    places = found["places"]
+    places = places[(places["k"] == 10) & (places["epsilon"] == "1") & places["method"].isin(("DPLS", UTIL))]
+    wanted = [
+        reading in _PRINTED_READINGS.get(mechanism, ())
+        for reading, mechanism in zip(places["reading"], places["mechanism"], strict=True)
+    ]
+    places = places[wanted].sort_values("method", kind="stable")
+    places = places.assign(
+        who=places["method"] + ", " + places["mechanism"] + ": " + places["reading"],
+        returned=places["data"] + ", " + places["returned"].map("{:.0f}".format),
+    )
+    columns: dict[str, Callable[[pd.Series[Any]], str]] = {
+        "cells in the set": of("plan_size"),
+        "possible": of("support_size"),
+        "drift": lambda row: percent(row["drift"]),
+        "error of z, km": of("error_z"),
+        "of the estimate": of("error_estimate"),
+        "without release": of("error_blind"),
+    }
+    of_deltas = {name: show for name, show in columns.items() if name not in ("possible", "without release")}
+    return {
+        "by-delta": beside(
+            *(
+                listed(
+                    by_delta[by_delta["data"] == data].assign(delta=by_delta["delta_"].map("{:g}".format)),
+                    *("δ", "delta"),
+                    {f"{data}: {name}": show for name, show in of_deltas.items()},
+                )
+                for data in dict.fromkeys(by_delta["data"])
+            )
+        ),
+        "by-epsilon": crossed(
+            by_epsilon.assign(
+                epsilon=by_epsilon["epsilon"].map("{:g}".format),
+                who=by_epsilon["data"] + ", " + by_epsilon["mechanism"],
+            ),
+            *("ε", "epsilon", "who"),
+            lambda row: f"{figure(row['error_z'])} ({figure(row['error_estimate'])})",
+        ),
+        "nearest-places": crossed(places, "recall", "who", "returned", lambda row: figure(row["recall"], 2)),
+        "over-time": listed(at_steps(_papers(found["over-time"])), "", "step", columns),
+    }
+
+
+def _papers(table: pd.DataFrame) -> pd.DataFrame:
+    found: pd.DataFrame = table[table["mechanism"] == "PIM"]
+    return found

@@ -26,7 +26,7 @@ _ROOTS = ("rms_z", "rms_estimate", "rms_smoothed", "rms_blind")
 #: The DPHMM paper's mechanism.
 PAPERS_MECHANISM = "planar-isotropic"
 #: Mechanisms by short names, for figures.
-_SHORT = {PAPERS_MECHANISM: "PIM", "planar-laplace": "planar Laplace", "laplace": "Laplace", "auto": "auto"}
+SHORT = {PAPERS_MECHANISM: "PIM", "planar-laplace": "planar Laplace", "laplace": "Laplace", "auto": "auto"}
 #: The smoothed reading is shown for this mechanism alone, so that a figure can still be read.
 _SMOOTHED_TOO = "auto"
 
@@ -76,12 +76,25 @@ def mechanisms(overall: pd.DataFrame) -> pd.DataFrame:
 
 
 def _readings(overall: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for _, row in overall[overall["mechanism"].isin(_SHORT)].iterrows():
+    for _, row in overall[overall["mechanism"].isin(SHORT)].iterrows():
         for reading in READINGS if row["mechanism"] == _SMOOTHED_TOO else READINGS[:2]:
             line = {name: row[name] for name in ("data", "method", "mechanism", "epsilon")}
             line |= {
                 "panel": f"{row['data']}: {row['method']}",
-                "reading": f"{_SHORT[row['mechanism']]}: {reading}",
+                "reading": f"{SHORT[row['mechanism']]}: {reading}",
             }
             line |= {f"error{end}": row[f"error_{reading}{end}"] for end in ("", "_low", "_high")}
             yield line | {"rms": row[f"rms_{reading}"]}
+
+
+#: Data sets by the names of the printed tables.
+NAMES = {"geolife": "Geolife", "gowalla": "Gowalla"}
+#: Steps of a printed table: on Gowalla all cells are soon possible.
+_STEPS, _GOWALLA_STEPS = (1, 5, 10, 30, 100), (1, 10, 100)
+
+
+def at_steps(steps: pd.DataFrame) -> pd.DataFrame:
+    """The lines of a printed table over time, with the data set and the step in a column ``step``."""
+    wanted = steps["data"].eq(NAMES["gowalla"]).map({True: _GOWALLA_STEPS, False: _STEPS})
+    there = [t in few for t, few in zip(steps["t"], wanted, strict=True)]
+    return steps[there].assign(step=lambda kept: kept["data"] + kept["t"].map(", t = {:.0f}".format))
