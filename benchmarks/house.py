@@ -32,8 +32,8 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 64_163,
-    "code lines of tests": 82_887,
-    "words of docs": 110_143,
+    "code lines of tests": 83_115,
+    "words of docs": 110_173,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

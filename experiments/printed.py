@@ -36,6 +36,11 @@ def percent(value: float) -> str:
     return f"{figure(100 * value, 2)} %"
 
 
+def named(table: pd.DataFrame, column: str, pattern: str) -> pd.DataFrame:
+    """The table with a column of names, made of the other columns by a pattern: "{data}, t = {t:.0f}"."""
+    return table.assign(**{column: [pattern.format_map(row) for _, row in table.iterrows()]})
+
+
 def crossed(table: pd.DataFrame, corner: str, down: str, across: str, show: Callable[[pd.Series[Any]], str]) -> Printed:
     """A row for each value of the column ``down`` and a column for each of ``across``, in the order of the table."""
     rows: list[Hashable] = list(dict.fromkeys(table[down]))

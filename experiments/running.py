@@ -162,6 +162,8 @@ def write_results(experiment: Experiment, settings: Settings, results: Results, 
             write_table(path, pa.Table.from_pandas(table, preserve_index=False))
             paths.append(path)
     for name, printed in (experiment.printed(results.tables) if experiment.printed else {}).items():
+        if len(printed) == 1:
+            continue
         path = folder / f"{experiment.name}-{name}.csv"
         with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(printed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.printed import Printed, beside, crossed, figure, listed, of
+from experiments.printed import Printed, beside, crossed, figure, listed, named, of
 from experiments.walks.releases import UTIL
 from experiments.walks.studies import OTHERS, radii
 from experiments.walks.tables import (
@@ -102,19 +102,19 @@ def printed(tables: dict[str, pd.DataFrame]) -> dict[str, Printed]:
     """The tables of the page."""
     measured = {name: table for name, table in tables.items() if "method" in table}
     found = {name: table.assign(data=table["data"].replace(NAMES)) for name, table in measured.items()}
-    found = {name: table.assign(who=table["data"] + " " + table["method"]) for name, table in found.items()}
+    found = {name: named(table, "who", "{data} {method}") for name, table in found.items()}
     by_epsilon = found["epsilon"].sort_values("epsilon", kind="stable")
     one, steps = by_epsilon[by_epsilon["epsilon"] == 1], at_steps(found["over-time"])
     readings = found["mechanisms"][found["mechanisms"]["epsilon"] == 1]
     by_radius = found["radius"][found["radius"]["method"].str.startswith(UTIL)]
     by_radius = by_radius[by_radius["mechanism"] == PAPERS_MECHANISM].sort_values(["data", "radius_km"])
-    by_radius = by_radius.assign(r=by_radius["data"] + ", " + by_radius["radius_km"].map("r = {:g} km".format))
+    by_radius = named(by_radius, "r", "{data}, r = {radius_km:g} km")
     runtime = found["runtime"].groupby(["data", "what", "method"], sort=False)["seconds"].median().reset_index()
     uses = found["analytics"][found["analytics"]["mechanism"] == "auto"]
     uses = uses[uses["method"].isin(one["method"])]
     return {
         "by-epsilon": crossed(
-            by_epsilon.assign(epsilon=by_epsilon["epsilon"].map("{:g}".format)),
+            named(by_epsilon, "epsilon", "{epsilon:g}"),
             *("ε", "epsilon", "who"),
             lambda row: f"{figure(row['error_z'])} ({figure(row['error_estimate'])})",
         ),
@@ -124,15 +124,11 @@ def printed(tables: dict[str, pd.DataFrame]) -> dict[str, Printed]:
             listed(one, "", "who", {"PIM: smoothed": of("error_smoothed")}),
         ),
         "over-time": beside(
-            crossed(steps.assign(what="degree, " + steps["method"]), "", "step", "what", of("degree", 2)),
-            crossed(steps.assign(what="error, " + steps["method"]), "", "step", "what", of("error_z")),
+            crossed(named(steps, "what", "degree, {method}"), "", "step", "what", of("degree", 2)),
+            crossed(named(steps, "what", "error, {method}"), "", "step", "what", of("error_z")),
             listed(steps[steps["method"] == UTIL], "", "step", {"possible cells": of("support_size")}),
         ),
-        "runtime": crossed(
-            runtime.assign(who=runtime["method"].astype(str) + ", " + runtime["what"].astype(str)),
-            *("milliseconds", "data", "who"),
-            lambda row: figure(1000 * row["seconds"], 2),
-        ),
+        "runtime": crossed(runtime, *("milliseconds", "data", "what"), lambda row: figure(1000 * row["seconds"], 2)),
         "uses": beside(
             *(
                 listed(

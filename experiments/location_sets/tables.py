@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from experiments.printed import Printed, beside, crossed, figure, listed, of, percent
+from experiments.printed import Printed, beside, crossed, figure, listed, named, of, percent
 from experiments.walks.releases import COMPLETE, UTIL
 from experiments.walks.tables import NAMES, OVERALL, SHORT, at_steps, intervals, mechanisms, with_columns
 
@@ -56,10 +56,10 @@ _PRINTED_READINGS = {"PIM": ("z", "estimate"), "auto": ("smoothed",)}
 
 def printed(tables: dict[str, pd.DataFrame]) -> dict[str, Printed]:
     """The tables of the page: the paper's mechanism, where none is named."""
-    named = {name: table for name, table in tables.items() if "mechanism" in table}
     found = {
         name: table.assign(data=table["data"].replace(NAMES), mechanism=table["mechanism"].map(SHORT))
-        for name, table in named.items()
+        for name, table in tables.items()
+        if "mechanism" in table
     }
     by_epsilon, by_delta = found["epsilon"].sort_values("epsilon", kind="stable"), _papers(found["delta"])
     places = found["places"]
@@ -69,10 +69,7 @@ def printed(tables: dict[str, pd.DataFrame]) -> dict[str, Printed]:
         for reading, mechanism in zip(places["reading"], places["mechanism"], strict=True)
     ]
     places = places[wanted].sort_values("method", kind="stable")
-    places = places.assign(
-        who=places["method"] + ", " + places["mechanism"] + ": " + places["reading"],
-        returned=places["data"] + ", " + places["returned"].map("{:.0f}".format),
-    )
+    places = named(named(places, "who", "{method}, {mechanism}: {reading}"), "near", "{data}, {returned:.0f}")
     columns: dict[str, Callable[[pd.Series[Any]], str]] = {
         "cells in the set": of("plan_size"),
         "possible": of("support_size"),
@@ -86,7 +83,7 @@ def printed(tables: dict[str, pd.DataFrame]) -> dict[str, Printed]:
         "by-delta": beside(
             *(
                 listed(
-                    by_delta[by_delta["data"] == data].assign(delta=by_delta["delta_"].map("{:g}".format)),
+                    named(by_delta[by_delta["data"] == data], "delta", "{delta_:g}"),
                     *("δ", "delta"),
                     {f"{data}: {name}": show for name, show in of_deltas.items()},
                 )
@@ -94,14 +91,11 @@ def printed(tables: dict[str, pd.DataFrame]) -> dict[str, Printed]:
             )
         ),
         "by-epsilon": crossed(
-            by_epsilon.assign(
-                epsilon=by_epsilon["epsilon"].map("{:g}".format),
-                who=by_epsilon["data"] + ", " + by_epsilon["mechanism"],
-            ),
+            named(named(by_epsilon, "who", "{data}, {mechanism}"), "epsilon", "{epsilon:g}"),
             *("ε", "epsilon", "who"),
             lambda row: f"{figure(row['error_z'])} ({figure(row['error_estimate'])})",
         ),
-        "nearest-places": crossed(places, "recall", "who", "returned", lambda row: figure(row["recall"], 2)),
+        "nearest-places": crossed(places, "recall", "who", "near", lambda row: figure(row["recall"], 2)),
         "over-time": listed(at_steps(_papers(found["over-time"])), "", "step", columns),
     }
 

@@ -11,11 +11,11 @@ are found. A private fit counts one stretch of each person, the first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from dphmm.states.trajectory import true_states
 from dphmm.storage import load_trajectories
 from dphmm.types import FloatArray, IntArray
 from experiments.experiment import Cell, Experiment, Own, Row, Settings, bits_of, groups, skipped
+from experiments.printed import Printed, listed, of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -218,6 +219,21 @@ def _lines(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
         yield {"data": data, "method": method, "epsilon": epsilon or float("nan"), "splits": len(part), **told}
 
 
+def printed(tables: dict[str, pd.DataFrame]) -> dict[str, Printed]:
+    """The table of the page."""
+    models = tables["models"]
+    if "method" not in models:
+        return {}
+    titles: dict[str, Callable[[pd.Series[Any]], str]] = {
+        "model": lambda row: row["method"] + (f", ε = {row['epsilon']:g}" if row["epsilon"] > 0 else ""),
+        "cells": of("density", 2),
+        "trips": of("trips", 2),
+        "length": of("length", 2),
+        "top ten": of("hotspots", 2),
+    }
+    return {"models": listed(models, "people", "data", titles)}
+
+
 EXPERIMENT = Experiment(
     name="synthesis",
     title="People whom a model invents, beside held-out people",
@@ -225,6 +241,7 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     tables=tables,
+    printed=printed,
     files=tuple(file for file, *_ in DATA_SETS.values()),
     takes_own=Own,
     figures=(),

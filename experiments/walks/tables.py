@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.drawing import Figure
+from experiments.printed import named
 from experiments.walks.cells import READINGS
 
 if TYPE_CHECKING:
@@ -95,6 +96,6 @@ _STEPS, _GOWALLA_STEPS = (1, 5, 10, 30, 100), (1, 10, 100)
 
 def at_steps(steps: pd.DataFrame) -> pd.DataFrame:
     """The lines of a printed table over time, with the data set and the step in a column ``step``."""
-    wanted = steps["data"].eq(NAMES["gowalla"]).map({True: _GOWALLA_STEPS, False: _STEPS})
-    there = [t in few for t, few in zip(steps["t"], wanted, strict=True)]
-    return steps[there].assign(step=lambda kept: kept["data"] + kept["t"].map(", t = {:.0f}".format))
+    few = steps["data"].eq(NAMES["gowalla"])
+    there = steps["t"].isin(_GOWALLA_STEPS) | (~few & steps["t"].isin(_STEPS))
+    return named(steps[there], "step", "{data}, t = {t:.0f}")
