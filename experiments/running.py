@@ -24,7 +24,7 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import replacing
 from dphmm.storage.tables import write_table
 from experiments.drawing import can_draw, lines, save
-from experiments.experiment import Cell, Experiment, Row, Settings, key_of, seed_of
+from experiments.experiment import Cell, Experiment, OwnGraph, Row, Settings, key_of, seed_of
 from experiments.journal import Journal
 
 if TYPE_CHECKING:
@@ -80,6 +80,9 @@ def _check_data(experiment: Experiment, settings: Settings) -> None:
         if experiment.takes_own is not type(settings.own):
             takers = "dphmm, location-sets, steps, synthesis, with --symbols hmm-privacy, or with --graph dependence"
             raise InvalidInput("--trajectories", f"rows for {experiment.name}", takers)
+        if not settings.own.file.is_file():
+            option = "--graph" if isinstance(settings.own, OwnGraph) else "--trajectories"
+            raise InvalidInput(option, str(settings.own.file), "an existing file")
         return
     if experiment.needs_data and settings.data is None:
         raise InvalidInput("--data", "nothing", "the folder of the data sets: this experiment is about real data")

@@ -13,6 +13,7 @@ import pytest
 import experiments
 import toy_experiment
 from experiments import __main__ as command
+from experiments.experiment import Own
 
 ROOT = Path(__file__).parents[2]
 OWN_ROWS = ["--trajectories", "a.csv", "--bbox", "0,0,1,1", "--grid", "340m", "--step", "5s", "--radius", "1km"]
@@ -81,6 +82,13 @@ def test_bad_input_is_one_line(words, message, capsys):
     assert command.main(words) == 2
     told = capsys.readouterr().err
     assert message in told and told.count("\n") == 1
+
+
+def test_rows_of_ones_own_that_are_not_there_are_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(toy_experiment, "EXPERIMENT", replace(toy_experiment.EXPERIMENT, takes_own=Own))
+    assert command.main(["toy", "-o", str(tmp_path / "out"), *OWN_ROWS]) == 2
+    assert capsys.readouterr().err == "error: --trajectories: got a.csv; expected an existing file\n"
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_without_the_files_is_one_line_and_no_city(tmp_path, monkeypatch, capsys):

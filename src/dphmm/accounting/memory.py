@@ -113,19 +113,10 @@ class _Steps:
         return self._entries
 
 
-class MemoryLedger:
-    """The ledger's promises without its file: same refusals, same replays, same rollback. See ``Ledger``.
+class _Tables:
+    """The tables of a ledger in memory, and of the additions of a transaction."""
 
-    Threads may share it, processes may not: a forked child is refused.
-    """
-
-    def __init__(self, spelling: str = "same") -> None:
-        self.spelling, self._key_of = spelling, key_by(spelling)
-        self._turn = ThreadTurn()
-        # Two readers of one session must not both make its entries.
-        self._reading = threading.Lock()
-        self._pid = os.getpid()
-        self._closed = False
+    def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._headers: dict[Key, SessionHeader] = {}
         self._queries: dict[str, set[str]] = {}
@@ -139,6 +130,22 @@ class MemoryLedger:
         self._published: dict[str, Published] = {}
         self._facts: dict[str, Fraction] = {}
         self._moments_of: dict[str, IntArray] = {}
+
+
+class MemoryLedger(_Tables):
+    """The ledger's promises without its file: same refusals, same replays, same rollback. See ``Ledger``.
+
+    Threads may share it, processes may not: a forked child is refused.
+    """
+
+    def __init__(self, spelling: str = "same") -> None:
+        super().__init__()
+        self.spelling, self._key_of = spelling, key_by(spelling)
+        self._turn = ThreadTurn()
+        # Two readers of one session must not both make its entries.
+        self._reading = threading.Lock()
+        self._pid = os.getpid()
+        self._closed = False
         self._prefixes: dict[str, list[Prefix]] = {}
         self._leases: dict[str, threading.Lock] = {}
 
@@ -303,25 +310,13 @@ class MemoryLedger:
             raise InvalidInput("ledger", "one in another process's memory", "a ledger file, which processes can share")
 
 
-class MemoryTransaction(BaseTransaction):
+class MemoryTransaction(_Tables, BaseTransaction):
     """The additions of one transaction, kept beside the ledger until it ends."""
 
     def __init__(self, ledger: MemoryLedger) -> None:
-        super().__init__(ledger._key_of)
+        _Tables.__init__(self)
+        BaseTransaction.__init__(self, ledger._key_of)
         self._ledger = ledger
-        self._names: dict[str, str] = {}
-        self._headers: dict[Key, SessionHeader] = {}
-        self._queries: dict[str, set[str]] = {}
-        self._steps: dict[Key, _Steps] = {}
-        self._plans: dict[str, PlanRecord] = {}
-        self._accounts: dict[str, Account] = {}
-        self._versions: dict[str, int] = {}
-        self._snapshots: dict[Key, tuple[int, bytes]] = {}
-        self._caps_of: dict[str, Caps] = {}
-        self._blocks_of: dict[str, set[Bounds]] = {}
-        self._published: dict[str, Published] = {}
-        self._facts: dict[str, Fraction] = {}
-        self._moments_of: dict[str, IntArray] = {}
 
     def keep(self) -> None:
         """Make everything of this transaction part of the ledger: all of it, also if an interrupt comes meanwhile."""

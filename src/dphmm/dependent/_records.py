@@ -24,6 +24,7 @@ from dphmm.dependent._inputs import Called, Rejected, counting, first_of_each, l
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace, parse_duration
 from dphmm.states.space import StateSpace
+from dphmm.states.trajectory import MICROSECONDS, ranks
 from dphmm.storage.cells import Roles, places_of
 from dphmm.storage.columns import Numbering, Times, as_text, integers, plain_type
 from dphmm.storage.private_tables import PrivateRows
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 MOST_TIMES = 10_000_000
 #: The cell in which rows count that name no public state.
 OTHER = "other"
-MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,9 +180,9 @@ class Clock:
         order = np.lexsort((user,) if time is None else (time, user))
         person = user[order]
         if step is None and self.seconds is None:
-            ranks = np.empty(len(user), dtype=np.int64)
-            ranks[order] = _own_numbers(person)
-            return ranks, np.ones(len(user), dtype=np.bool_)
+            number = np.empty(len(user), dtype=np.int64)
+            number[order] = ranks(person)
+            return number, np.ones(len(user), dtype=np.bool_)
         if step is None:
             assert self.seconds is not None and time is not None
             step = np.floor_divide(time, self.seconds * MICROSECONDS)
@@ -370,11 +370,3 @@ def _first(given: Any, seconds: int | None, called: Called) -> int | None:
     if any(mark[0] for mark in marks.values()):
         raise InvalidInput(option, text, "a time with a zone: 2024-05-06T00:00:00Z")
     return int(moment[0])
-
-
-def _own_numbers(user: Any) -> IntArray:
-    """0, 1, 2, ... for the rows of each person, which stand together."""
-    starts = np.flatnonzero(np.r_[True, user[1:] != user[:-1]])
-    counts = np.diff(np.r_[starts, len(user)])
-    numbers: IntArray = np.arange(len(user)) - np.repeat(starts, counts)
-    return numbers

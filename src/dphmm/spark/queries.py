@@ -20,7 +20,7 @@ from dphmm.dependent._counts import Histogram
 from dphmm.dependent._degrees import Degree
 from dphmm.dependent._inputs import Rejected
 from dphmm.dependent._question import ExactCounts
-from dphmm.dependent._records import MICROSECONDS, by_place
+from dphmm.dependent._records import by_place
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import end_of
 from dphmm.markov.private.planned import PlannedFit
@@ -54,6 +54,7 @@ from dphmm.spark.tasks import (
     WithoutValues,
     counts_of_intervals,
 )
+from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.publications import fit_counts_once
 from dphmm.types import Bits, Exact, IntArray
 

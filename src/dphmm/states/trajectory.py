@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 
 def ranks(owner: NDArray[Any]) -> IntArray:
     """The number of rows of the same owner before each row (n,)."""
-    n = len(owner)
-    result = np.empty(n, dtype=np.int64)
-    order = np.argsort(owner, kind="stable")
-    result[order] = np.arange(n) - _run_starts(owner[order])
+    order, positions = np.argsort(owner, kind="stable"), np.arange(len(owner))
+    together = owner[order]
+    # The position at which the run of each owner's rows starts.
+    starts = positions.copy()
+    starts[1:][together[1:] == together[:-1]] = 0
+    result = np.empty(len(owner), dtype=np.int64)
+    result[order] = positions - np.maximum.accumulate(starts)
     return result
 
 
@@ -64,13 +67,6 @@ def one_of_each(user: NDArray[Any], step: IntArray, answer: str) -> BoolArray:
     other = (step[1:] != step[:-1]) | (user[1:] != user[:-1])
     mask[slice(None, -1) if last else slice(1, None)] = other
     return mask
-
-
-def _run_starts(values: NDArray[Any]) -> IntArray:
-    """Position at which the run of equal values around each position starts."""
-    starts = np.arange(len(values))
-    starts[1:][values[1:] == values[:-1]] = 0
-    return np.maximum.accumulate(starts)
 
 
 MICROSECONDS = 1_000_000
