@@ -86,7 +86,8 @@ def unknown_options(text):
     """(command, option) for every option that stands in the same line or snippet after a command that has it not."""
     context = click.Context(app)
     found = set()
-    for name, rest in re.findall(r"\bdphmm ([a-z]+(?:-[a-z]+)*)\b([^`\n|]*)", text.replace("\\\n", " ")):
+    begins = rf"(?:\bdphmm |`(?=(?:{'|'.join(COMMANDS)})\b))"
+    for name, rest in re.findall(rf"{begins}([a-z]+(?:-[a-z]+)*)\b([^`\n|]*)", text.replace("\\\n", " ")):
         command = app.get_command(context, name) if name in COMMANDS else None
         parts = command.list_commands(context) if isinstance(command, click.Group) else []
         known = [
@@ -106,9 +107,8 @@ def test_no_page_names_an_option_that_its_command_has_not():
         *(page for place in places for page in (root / place).rglob("*.md")),
     ]
     assert {(page.name, *found) for page in pages for found in unknown_options(page.read_text())} == set()
-    assert unknown_options("`dphmm import --epsilon` and `dphmm import csv x --user-column u`") == {
-        ("import", "--epsilon")
-    }
+    told = "`dphmm import --epsilon`, `dphmm import csv x --user-column u` and `release - --statement FILE`"
+    assert unknown_options(told) == {("import", "--epsilon"), ("release", "--statement")}
 
 
 def completed(shell, words):
