@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 LIMITS: dict[str, float] = {
     "code lines": 64_148,
     "code lines of tests": 83_121,
-    "words of docs": 107_805,
+    "words of docs": 107_823,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
