@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,21 @@ def test_the_ideas_of_the_contributor_s_page_are_where_it_says():
     assert len(places) == 14
     for path, name in places:
         assert re.search(rf"^(def|class) {name}\b", (ROOT / path).read_text(), re.MULTILINE), (path, name)
+
+
+def excerpts(text):
+    """The blocks of code of a page, each with the file that is named last before it."""
+    for before, block in re.findall(r"(.*?)```python\n(.*?)```", text, flags=re.DOTALL):
+        yield re.findall(r"`((?:src|tests)/[\w/]+\.py)`", before)[-1], block
+
+
+def test_the_files_to_write_like_are_as_the_contributor_s_page_shows_them():
+    part = CONTRIBUTING.read_text().partition("## Five files to write like")[2].partition("\n## ")[0]
+    shown = list(excerpts(part))
+    assert len(shown) == 5
+    for path, block in shown:
+        text = (ROOT / path).read_text()
+        assert any(textwrap.indent(block, " " * spaces) in text for spaces in (4, 8, 12)), path
 
 
 def dead_links(page):
