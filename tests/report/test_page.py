@@ -18,7 +18,6 @@ from html.parser import HTMLParser
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -760,14 +759,13 @@ def test_columns_of_the_most_say_so(page_of, report_of):
 
     said = _Reader(page_of("grid")).said
     assert "people most answers a day ε, largest day ε in all cap" in said and "answers a day ε a day" not in said
-    pers = ("an hour", "in any 4 steps", "in each 12 steps", "in all")
-    heads = {per: Content.most_heads.fget(SimpleNamespace(per=per)) for per in pers}
-    assert heads == {
-        "an hour": ("most answers an hour", "ε, largest hour"),
-        "in any 4 steps": ("most answers in any 4 steps", "ε, most in any 4 steps"),
-        "in each 12 steps": ("most answers in each 12 steps", "ε, most in each 12 steps"),
-        "in all": ("answers in all", ""),
-    }
+    for per, heads in {
+        "an hour": ["most answers an hour", "ε, largest hour"],
+        "in any 4 steps": ["most answers in any 4 steps", "ε, most in any 4 steps"],
+        "in each 12 steps": ["most answers in each 12 steps", "ε, most in each 12 steps"],
+        "in all": ["answers in all"],
+    }.items():
+        assert [*spoken(report_of("grid"), "most_head", per), *spoken(report_of("grid"), "largest_head", per)] == heads
 
 
 def test_totals_of_many_days_have_separators(report_of):

@@ -40,8 +40,7 @@ def test_what_was_spent_is_that_of_a_window(report):
     assert spoken(report, "spent_figure") == ["4 of 4 in any 4 steps"]
     assert spoken(report, "spent_note") == ["At most, for each person; 12 in all, by this file."]
     assert "at most 4 of 4 in any 4 steps for each person, 12 in all, by this file" in report.story.words("spent")
-    content = Content(report)
-    assert content.budget_sentence.startswith("One person spent 4 of 4 in any 4 steps by this file.")
+    assert spoken(report, "spending")[0].startswith("One person spent 4 of 4 in any 4 steps by this file.")
 
 
 def test_the_sums_of_windows_are_those_of_brute_force(report):

@@ -35,12 +35,9 @@ from dphmm.statement.doubt import doubt
 from dphmm.statement.sentences import (
     PHRASES,
     UNIT_GAP,
-    by_chance,
     counted,
-    epsilon_words,
     functions_of,
     off,
-    plural,
 )
 from dphmm.statement.story import Bound, stay_words
 from dphmm.statement.verdict import WARNS
@@ -53,8 +50,6 @@ _OPTION = re.compile(r"--[a-z]+(-[a-z]+)*")
 _BLANKS = re.compile(r"[ \n]+")
 #: A number with its unit.
 _FIGURE = re.compile(r"[0-9][0-9,.]*( k?m| %| of 100)?(?![0-9])")
-#: The longest parameter of a policy that is told, in characters.
-_BRIEF = 40
 #: Mean width of the intervals of shares from which on they tell next to nothing.
 _TELLS_NOTHING = 0.5
 
@@ -90,6 +85,9 @@ def templates() -> Environment:
         "STAYERS": STAYERS,
         "in_short": in_short,
         "stay_words": stay_words,
+        "SHARES": figures.SHARES,
+        "END": END,
+        "quoted": quoted,
     }
     return environment
 
@@ -289,67 +287,18 @@ class Content(Shown):
     @property
     def per(self) -> str:
         """The block of a sum: "a day", "in all"."""
-        return self._per or ("a day" if OverSteps(self.report).by_day else "in all")
-
-    @property
-    def most_heads(self) -> tuple[str, str]:
-        """The headings of the columns for a person's most answers and largest sum in a block."""
-        if self.per == "in all":
-            return "answers in all", ""
-        article, _, block = self.per.partition(" ")
-        largest = f"largest {block}" if article in ("a", "an") else f"most {self.per}"
-        return f"most answers {self.per}", f"ε, {largest}"
-
-    @property
-    def _per(self) -> str:
-        return "" if self.report.promise is None else words.over_words(self.report.promise)
-
-    @property
-    def budget_sentence(self) -> str:
-        """The sentence on the spending, its people and the limit of the sum; empty if nothing confirms it."""
-        report = self.report
-        if not report.confirmed and report.elsewhere is None:
-            # The costs are those in the rows, and nothing confirms them.
-            return ""
-        promise = report.promise
-        alike = len({tuple((count, total) for _, count, total in blocks) for _, blocks in report.spent}) == 1
-        spent = in_short(max(report.largest_of.values()))
-        if promise is None:
-            spent += f" {self.per}"
-        else:
-            spent += f" of {in_short(promise.exact)} {self._per}" + " by this file" * (report.elsewhere is None)
-        if alike:
-            who = f"{'Every' if len(report.spent) > 1 else 'One'} {report.called['noun']}"
-            equal = len({total for _, blocks in report.spent for _, _, total in blocks}) == 1
-            said = f"{who} spent {'' if equal else 'at most '}{spent}."
-        else:
-            said = f"Nobody spent more than {spent}."
-        if not report.confirmed:
-            said += " Without the policy no cap is said."
-        elif promise is None:
-            said += " No promise limits the sum."
-        elif report.elsewhere is None:
-            said += " The cap is the statement's; the ledger can check it."
-        else:
-            said += " The cap is kept by the ledger: an answer that would pass it is refused."
-        if report.elsewhere is None:
-            said += " Of this file alone: the ledger counts all files together."
-        else:
-            said += " All files and queries of the ledger count."
-        if promise is not None and promise.per == "1d":
-            said += f" The budget renews at 0:00 {report.clock_name}."
-        return said
+        promise = self.report.promise
+        return words.over_words(promise) if promise is not None else "a day" if self.by_day else "in all"
 
     @cached_property
-    def groups(self) -> list[tuple[str, str, str, str, str]]:
-        """People who spent alike, and what they have left."""
-        promise = self.report.promise
-        source = "as the statement says" if self.report.elsewhere is None else "enforced by the ledger"
-        if not self.report.confirmed:
-            cap = "not told"
-        else:
-            cap = "none" if promise is None else f"{in_short(promise.exact)} {self._per}, {source}"
-        return [(*group, cap) for group in words.spending_groups(self.report)]
+    def by_day(self) -> bool:
+        """True if a block is a day of the clock."""
+        return OverSteps(self.report).by_day
+
+    @property
+    def alike(self) -> bool:
+        """True if everybody spent alike, block by block."""
+        return len({tuple((count, total) for _, count, total in blocks) for _, blocks in self.report.spent}) == 1
 
     @cached_property
     def ladder(self) -> WorthTable | None:
@@ -365,39 +314,10 @@ class Content(Shown):
         return WorthTable.of(plans, promise.exact)
 
     @property
-    def ladder_of(self) -> str:
-        """The sentence on the files of the ladder's figures: simulated ones, not the rows of this one."""
-        report, expected = self.report, self.report.prospects.expected
-        if expected is None:
-            return ""
-        schedule, reader = report.schedule, report.found
-        hours = "; other budgets ask at any hour" * (
-            schedule is not None and schedule.kind == "planned" and OverSteps(self.report).by_day
-        )
-        of_rows = "" if reader is None else f" The rows of this file: {off(reader.error, reader.unit)}"
-        unsure = by_chance(max((plan.chance for plan in report.prospects.ladder), default=0.0))
-        caveat = f"{unsure[:1].upper()}{unsure[1:]}. " * bool(unsure)
-        since = "" if report.prospects.stays is None else "; who stays, of other budgets: from the first row on"
-        over = report.prospects.ladder[0].over if report.prospects.ladder else "simulated people"
-        return f"Over {over}{hours}{since}. {caveat}{of_rows}{'.' * bool(of_rows)}".replace("  ", " ").strip()
-
-    @property
-    def shares_drawn(self) -> str:
-        """The sentences on whom shares are of, and on the labels whose shares are drawn; empty where all are."""
-        names, most, people = self.report.space.names, figures.SHARES, self.report.called["people"]
-        ended = f"Shares are among the {people} that have not ended; that of {END} is among all. " * (END in names)
-        some = f"{most} of {len(names):,} labels are drawn, those published most often; the numbers are of all."
-        return (ended + some * (len(names) > most)).strip()
-
-    @property
-    def too_few(self) -> str:
-        """The sentence that the intervals of the shares leave nearly everything open; empty if they do not."""
-        shares = self.report.shares
-        width = float(np.mean([share.high - share.low for share in shares])) if shares else 0.0
-        if width < _TELLS_NOTHING:
-            return ""
-        called, most = self.report.called, max(share.people for share in shares)
-        return f"{plural(most, called['noun'] + ' is', called['people'] + ' are')} too few to tell the shares."
+    def few_tell_shares(self) -> bool:
+        """True if the intervals of the shares leave nearly everything open."""
+        widths = [share.high - share.low for share in self.report.shares]
+        return bool(widths) and float(np.mean(widths)) >= _TELLS_NOTHING
 
     @property
     def label_key(self) -> list[tuple[int, str]]:
@@ -419,40 +339,3 @@ class Content(Shown):
         if error is None or taken + error.drawings[0].height > figures.ROOM:
             return first
         return [*first, error]
-
-    @property
-    def check_command(self) -> str:
-        """The command that checks the file, for its folder; files that the reader has to name are in capitals."""
-        name = self.report.name
-        name = f"./{name}" if name.startswith("-") else name
-        statement = self.report.statement
-        if statement.beginnings:
-            # A table of who begins where is no file of a command.
-            return f"dphmm.audit.check_release({name!r}, MODEL, POLICY, initials=INITIALS)"
-        more = " --ledger LEDGER" * (self.report.elsewhere is not None)
-        return f"dphmm check-release {quoted(name)}{more}"
-
-    # -- files and details -----------------------------------------------------------------------------------------
-
-    @cached_property
-    def parameters(self) -> list[tuple[str, str]]:
-        """Every public choice."""
-        s = self.report.statement
-        chosen = ", ".join(f"{name} ({count:,} rows)" for name, count in s.mechanism.chosen.items())
-        unit = f" {self.report.space.unit}" * bool(self.report.space.unit and not self.report.space.has_labels)
-        policy = ", ".join(
-            f"{key} {value}{unit if key == 'r' else ''}" if key != "closed" else "closed" if value else "open"
-            for key, value in (s.policy.parameters or {}).items()
-            if key != "n_states" and isinstance(value, (str, int, float, bool)) and len(str(value)) <= _BRIEF
-        )
-        dimensions = "" if self.report.space.has_labels else f", {plural(s.space.dimension, 'dimension')}"
-        return [
-            ("software", f"{s.software.name} {s.software.version} (algorithm {s.algorithm_version})"),
-            ("epsilon of an answer", epsilon_words(Fraction(s.epsilon))),
-            ("policy", s.policy.kind + f": {policy}" * bool(policy)),
-            ("constraint", f"{s.constraint}. {s.sentence('constraint')}"),
-            ("mechanism", s.mechanism.asked + f": {chosen}" * bool(chosen) + f". {s.mechanism.noise}"),
-            ("states", f"{s.space.states:,} ({s.space.kind}{dimensions})"),
-            ("model", s.origin),
-            ("randomness", s.randomness.sentence(whole=s)),
-        ]
