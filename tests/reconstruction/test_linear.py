@@ -27,7 +27,6 @@ from dphmm.reconstruction.linear import (
     shares,
     shares_of_outcomes,
 )
-from dphmm.report.assembling import outcome_table
 
 
 def noisy(n, stay):
@@ -324,6 +323,7 @@ def test_the_table_of_a_plan_is_its_law():
     space = dphmm.StateSpace.labels(["a", "b", "c"])
     model = dphmm.MarkovModel([0.4, 0.3, 0.3], np.full((3, 3), 1 / 3), space=space)
     plan = dphmm.ReleaseSession(model, dphmm.policy.complete(3), space, epsilon=1).plan
-    table = outcome_table(plan, 1)
+    outcomes = laws_of(plan)
+    table = outcomes.table[outcomes.law_of][:, outcomes.numbers(plan.image)]
     assert table.sum(axis=1) == pytest.approx(1) and (table.argmax(axis=1) == np.arange(3)).all()
     assert np.log(table.max(axis=0) / table.min(axis=0)).max() == pytest.approx(1, abs=1e-6)

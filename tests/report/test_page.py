@@ -779,8 +779,6 @@ def test_totals_of_many_days_have_separators(report_of):
 
 def test_rows_after_a_whole_sequence_are_told_of(tmp_path, report_of):
     """A plan of ten steps asks nobody later: that is not to be found in the count of rows without an answer."""
-    from dphmm.report.assembling import _after_sequence
-
     rng = np.random.default_rng(5)
     names = ("alpha", "beta", "gamma", "delta")
     lengths = {"v0": 15, "v1": 12, "v2": 8}
@@ -796,9 +794,9 @@ def test_rows_after_a_whole_sequence_are_told_of(tmp_path, report_of):
     assert told in made(tmp_path)
     found = read(tmp_path)
     within, all_asked = np.minimum(found.rows.step, 10), np.ones(len(found.rows), dtype=bool)
-    assert _after_sequence(replace(found.rows, step=within), found.made) == ""
-    assert _after_sequence(replace(found.rows, asked=all_asked), found.made) == ""
-    assert _after_sequence(found.rows, report_of("planned").made) == ""
+    for rows in (replace(found.rows, step=within), replace(found.rows, asked=all_asked)):
+        assert replace(found, rows=rows).after_sequence == 0
+    assert report_of("planned").after_sequence == 0
 
 
 def test_a_cell_that_hides_alone_is_not_told_as_a_set(page_of):

@@ -33,6 +33,7 @@ from dphmm.choose.simulated import Guesses, ModelGuesses, middles, places_of_sta
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
+from dphmm.reconstruction.answers import outcome_table
 from dphmm.reconstruction.kernel import Timed, least_error
 from dphmm.reconstruction.linear import shares_of_outcomes
 from dphmm.reconstruction.lines import PersonAnswers, nearer_than_guesses
@@ -54,8 +55,6 @@ from dphmm.session.setting import Setting, StepChoices, Subjects
 from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoother, Smoothers, likelihood_rows, smooth_people
 from dphmm.statement.files import load_statement
 from dphmm.statement.parts import member
-from dphmm.statement.sentences import every_nth
-from dphmm.statement.story import after_sequence_words
 from dphmm.states.space import END, FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.storage.inputs import PathLike
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -152,10 +151,8 @@ def confirmed_report(
         file.epsilon,
     )
     cells = DrawnCells.of_space(space) if space.dimension == 2 and not space.has_labels else None
-    named, every = list(rows.by_user), ""
-    if len(rows) > MOST_ROWS:
-        apart = -(-len(named) // FEW_PEOPLE)
-        named, every = named[::apart], f"{every_nth(apart)} by name"
+    apart = -(-len(rows.by_user) // FEW_PEOPLE) if len(rows) > MOST_ROWS else 1
+    named = list(rows.by_user)[::apart]
     unknown = next((user for user in users if user not in rows.by_user), None)
     if unknown is not None:
         raise InvalidInput("user", repr(unknown), f"a user of the released file, such as {named[0]!r}")
@@ -179,12 +176,6 @@ def confirmed_report(
         kernel = None if rows.time is None or cells is None else _by_time(rows, truth, space)
         shown_truth = TruePlaces(truth.places, truth.outside, reading.errors, without, truth.simulated, kernel)
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, statement.query)
-    limits = (
-        *(f"Not compared: {part}." for part in left),
-        _some_shown(len(people), shown, every, users, len(rows.by_user), statement.subjects.words["people"]),
-        *reading.notes,
-        _after_sequence(rows, made),
-    )
     lines = None
     if reading.answered:
         inside = space.distances(middles(space)[:, None], places_of_states(space)) ** 2
@@ -206,7 +197,12 @@ def confirmed_report(
         shares=_shares(rows, file, reading, space) if space.has_labels else (),
         hours=reading.hours(),
         backdrop=choices.get("backdrop") or Backdrop(),
-        notes=[*notes, *filter(None, limits)],
+        notes=[*notes, *(f"Not compared: {part}." for part in left)],
+        wanted=len(shown),
+        apart=apart,
+        remade=reading.remade,
+        unplaced=reading.unplaced,
+        believe=believe,
         elsewhere=elsewhere,
         queries=queries,
     )
@@ -288,33 +284,6 @@ def read_report(
         return confirmed_report(path, file, made, policy, plan=plan, progress=report, **choices)
 
 
-def _some_shown(count: int, wanted: Sequence[str], every: str, users: Sequence[str], total: int, called: str) -> str:
-    """The sentence on who can be looked at, if not all ``wanted`` people can, or these are ``every`` n-th by name.
-
-    ``users`` are those who were named. The data of each person need room on the page (`MOST_WRITTEN`).
-    """
-    large = "more would make the page too large"
-    if users:
-        named = f"{count:,} of the {len(wanted):,} {called} that were named"
-        sentence = f"{named} can be looked at step by step, the first of them"
-        return f"{sentence}: {large}." if count < len(wanted) else ""
-    sentence = f"{count:,} of {total:,} {called} can be looked at step by step"
-    if count < len(wanted):
-        return f"{sentence}, the first {f'of {every}' if every else 'by name'}: {large}; --user shows others."
-    return f"{sentence}: {every}." if every else ""
-
-
-def _after_sequence(rows: FileRows, made: Made) -> str:
-    """The warning about rows after the steps of a total over a sequence, if none of them has an answer."""
-    promise = made.statement.promise
-    if promise is None or promise.steps is None:
-        return ""
-    after = rows.step > promise.steps
-    if not after.any() or rows.asked[after].any():
-        return ""
-    return f"{after_sequence_words(int(after.sum()), len(rows), promise.steps)}."
-
-
 class _Reading:
     """Smooths people one after the other, and keeps of each what the page needs."""
 
@@ -329,22 +298,20 @@ class _Reading:
         progress: Progress | None,
     ) -> None:
         self._file, self._rows, self._made, self._cells = file, rows, made, cells
-        self._ledger, self._progress = ledger, progress
+        self._ledger, self._believe, self._progress = ledger, believe, progress
+        self._setting = None if made.subjects is None else made.subjects.setting
         self._smoothers = None
         if made.subjects is not None:
             self._smoothers = Smoothers(made.subjects, believed_model(made.subjects.setting, believe))
-        self._believe = believe
         self.plans: dict[str, StepPlan] = {}
-        self.errors = np.full(len(rows), np.nan)
-        #: The error that a reader expects at the rows of everybody who counts; NaN for others.
-        self.spreads = np.full(len(rows), np.nan)
-        #: The same of the best guesses without the file.
-        self.alone = np.full(len(rows), np.nan)
+        #: The measured errors; those that a reader expects at the rows of everybody who counts, NaN for others; the
+        #: same of the best guesses without the file.
+        self.errors, self.spreads, self.alone = (np.full(len(rows), np.nan) for _ in range(3))
         self._there, self._guesses = places_of_states(made.space), Guesses(made.space)
         #: Where people are guessed to be without it; those who begin where it is publicly known as others.
         self.guesses_alone, alone = np.full_like(rows.z, np.nan, dtype=np.float64), ModelGuesses(made.space)
-        if made.subjects is not None:
-            start = made.subjects.setting.options.start
+        if self._setting is not None:
+            start = self._setting.options.start
             if not made.model.example_origin:
                 self.guesses_alone = alone.at(made.model, rows.step, start)[0]
             else:
@@ -357,7 +324,7 @@ class _Reading:
         self._costs_alone = lru_cache(maxsize=most)(lambda place: alone.costs(np.array(place)))
         self._written = 0
         #: True if some rows have no number that tells the choices for their steps.
-        self._unplaced = False
+        self.unplaced = False
         #: The number of people whose plans were made again.
         self.remade = 0
         schedule = made.statement.asking
@@ -367,32 +334,10 @@ class _Reading:
         self.off_schedule = False
         #: The answers of those in the figures, where they can be held out: no plan and no time hangs on an answer.
         self.answered: list[PersonAnswers] = []
-        setting = None if made.subjects is None else made.subjects.setting
-        self._holds_out = setting is not None and not setting.needs_beliefs and not made.space.has_labels
+        planar = made.space.dimension <= 2 and not made.space.has_labels
+        self._holds_out = self._setting is not None and not self._setting.needs_beliefs and planar
         self._hours: dict[int, FloatArray] = {}
         self._days: set[int] = set()
-
-    @property
-    def notes(self) -> Iterator[str]:
-        """The warnings: of plans that were not made again, of rows without numbers, and of a belief model."""
-        total, people = len(self._rows.by_user), self._made.statement.subjects.words["people"]
-        if self._smoothers is not None and self.remade < total:
-            yield (
-                f"Plans of {self.remade:,} of {total:,} {people} were made again from public data and are the "
-                "file's; those of the others were not: dphmm check-release makes all of them again."
-            )
-        if self._made.subjects is not None and self._made.subjects.chosen and self._unplaced:
-            yield (
-                "Which answers are of the steps for which something else was chosen is as the statement says: "
-                "rows without times have it from the ledger alone."
-            )
-        if self._believe is not None:
-            origin = self._believe.provenance
-            learned = f" of {origin['people']:,} people" if "people" in origin else ""
-            yield (
-                f"Answers were read with a belief model ({self._believe.digest[:12]}, "
-                f"{origin.get('method', 'unknown')}{learned}), not with the model of the plans."
-            )
 
     @property
     def all_plans(self) -> list[StepPlan]:
@@ -460,7 +405,7 @@ class _Reading:
             # By the same belief: a guess without answers is not judged by what they contradict.
             guessed = zip(self.guesses_alone[rows].tolist(), smoothed.marginals, strict=True)
             self.alone[rows] = [belief @ self._costs_alone(tuple(place)) for place, belief in guessed]
-            if self._holds_out and space.dimension <= 2:
+            if self._holds_out:
                 self.answered.append(self._held_out(rows, smoothed.marginals))
         if not shown:
             return None
@@ -488,7 +433,7 @@ class _Reading:
             header = self._ledger.header(user, self._made.statement.query)
             origin = "" if header is None else header.options.get("origin", "")
         numbers = [number_of(origin, t) for t in self._file.step[rows].tolist()]
-        self._unplaced |= None in numbers
+        self.unplaced |= None in numbers
         return numbers
 
     def _follow(self, schedule: Schedule, published: AnswerHistory, spreads: FloatArray, first: int) -> None:
@@ -670,16 +615,10 @@ def _shares(rows: FileRows, file: ReleasedFile, reading: _Reading, space: StateS
         if plan is None or len(at) < 2 or len({rows.user[row] for row in at.tolist()}) != len(at):
             continue
         try:
-            table, outcomes = outcome_table(plan, rows.z.shape[1]), rows.z[at, 0].astype(np.int64)
-            share, low, high = shares_of_outcomes(table, outcomes, end=end)
+            outcomes = outcome_table(plan)
+            table, drawn = outcomes.table[outcomes.law_of], outcomes.numbers(file.lattice[at])
+            share, low, high = shares_of_outcomes(table, drawn, end=end)
         except InvalidInput:
             continue
         shares.append(LabelShares(int(when), len(at), share, low, high))
     return shares
-
-
-def outcome_table(plan: StepPlan, dimension: int) -> FloatArray:
-    """The probability (N, N) of each label from each state under a plan, exactly as the likelihoods have it."""
-    answers = np.pad(np.arange(len(plan.lattice))[:, None], [(0, 0), (0, dimension - 1)])
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.stack([np.exp(plan.log_likelihood(answer)) for answer in answers], axis=1))

@@ -258,6 +258,9 @@ class ReleaseReport:
     ``plans``: the different plans of the file's answers; empty where not all of them were made again.
     ``elsewhere``: (step, epsilon) of each answer about a person that a ledger has beside those of the
     file; None without a ledger. ``queries``: the number of other queries among them.
+    ``wanted``: the number of people to be shown, of all every ``apart``-th by name. ``remade``: the number of people
+    whose plans were made again; ``unplaced``: True if the numbers of some steps, and so their choices, are not known.
+    ``believe``: the model by which answers were read, if it is not that of the plans.
     """
 
     title: str
@@ -279,6 +282,11 @@ class ReleaseReport:
     notes: Sequence[str] = ()
     elsewhere: Mapping[str, Sequence[tuple[int, Fraction]]] | None = None
     queries: int = 0
+    wanted: int = 0
+    apart: int = 1
+    remade: int = 0
+    unplaced: bool = False
+    believe: MarkovModel | None = None
 
     def __post_init__(self) -> None:
         if self.truth is not None and self.truth.places.shape != (len(self.rows), self.space.dimension):
@@ -522,6 +530,13 @@ class ReleaseReport:
         if promise is None or (self.rows.time is None and isinstance(promise.per, str)):
             return None
         return max(self.largest_of.values(), default=None)
+
+    @property
+    def after_sequence(self) -> int:
+        """The number of rows after the steps of a total over a sequence; 0 where one of them has an answer."""
+        promise = self.statement.promise
+        after = self.rows.step > (math.inf if promise is None or promise.steps is None else promise.steps)
+        return 0 if self.rows.asked[after].any() else int(after.sum())
 
     @cached_property
     def people_answered(self) -> int:

@@ -39,7 +39,7 @@ from dphmm.statement.sentences import (
     functions_of,
     off,
 )
-from dphmm.statement.story import Bound, stay_words
+from dphmm.statement.story import Bound, after_sequence_words, stay_words
 from dphmm.statement.verdict import WARNS
 from dphmm.states.space import END, LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
@@ -88,6 +88,7 @@ def templates() -> Environment:
         "SHARES": figures.SHARES,
         "END": END,
         "quoted": quoted,
+        "after_sequence_words": after_sequence_words,
     }
     return environment
 
