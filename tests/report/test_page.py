@@ -31,7 +31,7 @@ from dphmm.audit import check
 from dphmm.choose.planning import error_of_known_states
 from dphmm.errors import InvalidInput
 from dphmm.report import page, words, write_report
-from dphmm.report.content import Leaving, Prospects, TruePlaces
+from dphmm.report.content import Prospects, TruePlaces, leaving_words
 from dphmm.report.over_steps import OverSteps
 from dphmm.report.page import Content
 from dphmm.statement.doubt import doubt
@@ -606,12 +606,13 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
         (1800.0, "nothing about when somebody leaves home: guessing 7:40 is better"),
         (1700.0, "0.5\u00a0h off about when somebody leaves home (0.5\u00a0h by guessing 7:40)"),
     ):
-        assert Leaving(error, 1800.0, 27_600.0).words == told
-        assert Leaving(error, 1800.0, 27_600.0, "+02:00").words == told.replace("7:40", "7:40 (+02:00)")
+        known = error, 1800.0, 27_600.0
+        assert leaving_words(*known, "+00:00", "somebody") == told
+        assert leaving_words(*known, "+02:00", "somebody") == told.replace("7:40", "7:40 (+02:00)")
         measured = replace(own, truth=truth_at(own, 870.0))
         for one, shown in ((own, False), (measured, True)):
             one = replace(one)
-            one.__dict__["leaving"] = Leaving(error, 1800.0, 27_600.0)
+            one.__dict__["leaving"] = told
             assert (f"{told[0].upper()}{told[1:]}." in _Reader(page(one)).said.replace(" h ", "\u00a0h ")) is shown
             # The terminal, --json and the verdict are of public figures.
             assert one.story.document() == own.story.document()
@@ -621,7 +622,8 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
 def truth_at(report, error, without=2000.0):
     """The truth of everybody's rows, all in the first state and so far from a reader's guess."""
     where = np.asarray(report.space.own_answers)[np.zeros(len(report.rows), dtype=int)]
-    return TruePlaces(where, np.zeros(len(where), dtype=bool), np.full(len(where), error), without)
+    errors, outside = np.full(len(where), error), np.zeros(len(where), dtype=bool)
+    return TruePlaces(where, outside, errors=errors, without=without)
 
 
 def test_what_was_measured_stands_apart_from_what_is_expected(report_of):

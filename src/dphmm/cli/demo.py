@@ -108,8 +108,7 @@ def _run(
     """Everything from simulated people to the page: its story, the document of --json, and what else is told."""
     from dphmm.audit.released import ReleasedFile
     from dphmm.report import write_report
-    from dphmm.report.assembling import TrueRows
-    from dphmm.report.content import Backdrop
+    from dphmm.report.content import Backdrop, TruePlaces
 
     if bits is not None:
         console.warn("made with replayable bits: whoever knows the seed can take the noise away")
@@ -130,7 +129,7 @@ def _run(
             stage_of(progress, "plans and rows")
             checked = released.checked(opened, ledger)
         file = ReleasedFile.read(released.folder.table, city.grid)
-        truth = TrueRows(_true_places(city, file), np.zeros(len(file), dtype=np.bool_), simulated=True)
+        truth = TruePlaces(_true_places(city, file), np.zeros(len(file), dtype=np.bool_), simulated=True)
         with console.progress("report") as progress:
             report = released.read_report(
                 title=city.name,

@@ -10,7 +10,7 @@ from dphmm.errors import InvalidInput
 from dphmm.policy import covered_distance
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report import figures
-from dphmm.report.content import OTHER_TIMES, ReleaseReport
+from dphmm.report.content import ReleaseReport
 from dphmm.report.shown import Shown
 from dphmm.report.svg import Figure
 from dphmm.states.space import StateSpace
@@ -70,30 +70,24 @@ def error(release: ReleaseReport) -> Figure:
 
 def nights(plan: SchedulePlan | ReleaseReport) -> Figure:
     """The reader's error about people who stay at one place, by number of days or other blocks."""
-    report = plan if isinstance(plan, ReleaseReport) else None
-    stays = _plan(plan).stays if report is None else report.prospects.stays
-    if stays is not None and not stays.found:
-        raise InvalidInput("plan", "stays that are not computed", "a plan or a report that tells of who stays")
-    if report is None:
+    if not isinstance(plan, ReleaseReport):
         drawn = figures.nights_of_plan(_plan(plan))
         if drawn is None:
             raise InvalidInput("plan", "a plan that tells nothing of who stays", "one that does")
         return drawn
-    why = "a report whose figures are not known"
-    if stays is not None and not report.begins_alike:
-        why = f"stays that are not told: {OTHER_TIMES}"
-    elif stays is not None and (report.found is None or report.found.own_stay is None):
-        why = f"a file in which nobody has rows of a whole {stays.what}"
-    return _drawn(report, figures.nights(report), why, "a report that tells of who stays")
+    found, why = plan.found, "a report whose figures are not known"
+    if found is not None and plan.prospects.stays is not None:
+        nobody = f"a file in which nobody has rows of a whole {found.block}"
+        why = f"stays that are not told: {found.uncomputed}" if found.uncomputed else nobody
+    return _drawn(plan, figures.nights(plan), why, "a report that tells of who stays")
 
 
 def strip(release: ReleaseReport) -> Figure:
     """Labels: the likeliest one of each step, fainter where less sure; published answers as squares above."""
     report = _of(release)
     draws = "plot.belief and plot.day draw the plane" if report.planar else "plot.people draws answers of one number"
-    return _drawn(
-        report, figures.strip(report), f"states of kind {report.space.kind}", f"states that are labels; {draws}"
-    )
+    kind = f"states of kind {report.space.kind}"
+    return _drawn(report, figures.strip(report), kind, f"states that are labels; {draws}")
 
 
 def people(release: ReleaseReport) -> list[Figure]:

@@ -10,7 +10,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -57,7 +57,7 @@ from dphmm.statement.files import load_statement
 from dphmm.statement.parts import member
 from dphmm.states.space import END, FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.storage.inputs import PathLike
-from dphmm.types import BoolArray, FloatArray, IntArray
+from dphmm.types import FloatArray, IntArray
 
 #: Up to so many rows everybody can be looked at; of more, so many people.
 MOST_ROWS, FEW_PEOPLE = 20_000, 20
@@ -81,15 +81,6 @@ _UNKNOWN = Prospects(
 )
 #: Beliefs are divided by no less: a state that an answer nearly excludes stays excluded.
 _LEAST_LIKELY = 1e-250
-
-
-@dataclass(frozen=True, eq=False)
-class TrueRows:
-    """The truth as far as it is known: places (n, d) of the file's rows, and a mask of the rows in no state."""
-
-    places: FloatArray
-    outside: BoolArray
-    simulated: bool = False
 
 
 class ReportChoices(TypedDict, total=False):
@@ -135,10 +126,10 @@ def confirmed_report(
     checked_title(title)
     statement, left = require_confirmed(made.statement, table, file, made.model, space, policy, made.subjects, ledger)
     made, truth = replace(made, statement=statement), choices.get("truth")
-    if truth is not None and not isinstance(truth, TrueRows):
+    if truth is not None and not isinstance(truth, TruePlaces):
         begins, rule = begins_of(ledger, statement.query, file), answer_of(ledger, statement.query, file, statement)
         known = truth_of(file, truth, made.model, space, begins, rule)
-        truth = TrueRows(known.answers, known.outside)
+        truth = TruePlaces(known.answers, known.outside)
     if plan is not None and plan.schedule != statement.asking:
         got = f"a plan of {plan.schedule.promise}, or of other steps"
         raise InvalidInput("plan", got, "the plan that the file was released by")
@@ -168,13 +159,11 @@ def confirmed_report(
     if made.subjects is not None:
         _require_plans(file, reading.plans, statement.mechanism.chosen)
     begin("finding what is expected")
-    shown_truth = None
     if truth is not None:
-        counted = ~np.isnan(reading.errors) & ~truth.outside
-        off = space.distances(reading.guesses_alone[counted], truth.places[counted])
-        without = float(off.mean()) if len(off) else np.nan
+        truth = replace(truth, errors=reading.errors)
+        off = space.distances(reading.guesses_alone[truth.counted], truth.places[truth.counted])
         kernel = None if rows.time is None or cells is None else _by_time(rows, truth, space)
-        shown_truth = TruePlaces(truth.places, truth.outside, reading.errors, without, truth.simulated, kernel)
+        truth = replace(truth, without=float(off.mean()) if len(off) else np.nan, kernel=kernel)
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, statement.query)
     lines = None
     if reading.answered:
@@ -193,7 +182,7 @@ def confirmed_report(
         cells=cells,
         lines=lines,
         chosen=bool(users),
-        truth=shown_truth,
+        truth=truth,
         shares=_shares(rows, file, reading, space) if space.has_labels else (),
         hours=reading.hours(),
         backdrop=choices.get("backdrop") or Backdrop(),
@@ -209,7 +198,7 @@ def confirmed_report(
     return replace(report, prospects=_UNKNOWN if reading.off_schedule else prospects_of(made, plan, report.begins))
 
 
-def _by_time(rows: FileRows, truth: TrueRows, space: StateSpace) -> float | None:
+def _by_time(rows: FileRows, truth: TruePlaces, space: StateSpace) -> float | None:
     """The measured error of a reader without a model, who weighs answers by their time."""
     assert rows.time is not None
     hours, people = rows.time / 3600, []
@@ -345,7 +334,7 @@ class _Reading:
         return list(self.plans.values()) if set(self._file.plans) - {""} <= set(self.plans) else []
 
     def people(
-        self, shown: Sequence[str], counted: Set[str], *, by_hour: bool, truth: TrueRows | None
+        self, shown: Sequence[str], counted: Set[str], *, by_hour: bool, truth: TruePlaces | None
     ) -> list[PersonBelief]:
         """Those who are ``shown``, as far as the page has room; the figures over people are of all who are counted."""
         by_user, people, first, done = self._rows.by_user, list[PersonBelief](), set(shown), 0
@@ -387,7 +376,7 @@ class _Reading:
             yield smoother, published, ()
 
     def _person(
-        self, user: str, smoothed: SmoothedSteps, truth: TrueRows | None, shown: bool, counted: bool, by_hour: bool
+        self, user: str, smoothed: SmoothedSteps, truth: TruePlaces | None, shown: bool, counted: bool, by_hour: bool
     ) -> PersonBelief | None:
         """A counted person, with the page's data about them if they are ``shown``."""
         self.remade += 1

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec import UNSET
@@ -20,7 +20,6 @@ from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.choose.planning import STAYERS, Expected, error_of_known_states, state_name
 from dphmm.choose.schedule_plan import SchedulePlan, Stays
 from dphmm.choose.simulated import ModelGuesses, laws_of_steps
-from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import DrawnCells, Levels
@@ -123,16 +122,18 @@ class TruePlaces:
     """The true places of the rows (n, d), for the data owner, or of ``simulated`` people.
 
     On a map these are places in metres of its projection, elsewhere answers of the true states; NaN where a row has no
-    such answer. ``outside`` (n,): rows in no state, which are in no error. ``errors`` (n,): the errors of
-    a reader's guesses; NaN where nothing is known. ``without``: the mean distance of the best single place. ``kernel``:
-    the mean error of a reader without a model (`dphmm.reconstruction.kernel`); None where none was measured.
+    such answer. ``outside`` (n,): rows in no state, which are in no error.
+
+    Of a report: ``errors`` (n,): those of a reader's guesses; NaN where nothing is known. ``without``: the mean
+    distance of the best single place. ``kernel``: the mean error of a reader without a model
+    (`dphmm.reconstruction.kernel`); None where none was measured.
     """
 
     places: FloatArray
     outside: BoolArray
-    errors: FloatArray
-    without: float
     simulated: bool = False
+    errors: FloatArray = field(default_factory=lambda: np.zeros(0))
+    without: float = math.nan
     kernel: float | None = None
 
     @property
@@ -151,27 +152,20 @@ class TruePlaces:
         return float(self.errors[self.counted].mean()) if self.counted.any() else None
 
 
-class Leaving(NamedTuple):
-    """The reader's error about when people leave home: with the file, and by one guess for all.
+def leaving_words(error: float, without: float, guess: float, zone: str, somebody: str) -> str:
+    """The reader's error about when people leave home, in words: with the file, and by one guess for all.
 
-    ``error`` and ``without`` (the file) in seconds; ``guess``: a time of day in the time ``zone``, the median of the
-    true ones. Home is the first place of the day; 500 m from it is away. ``somebody``: one of these people.
+    ``error`` and ``without`` (the file) in seconds; ``guess``: a time of day in the time ``zone``. ``somebody``: one
+    of these people.
+
+    >>> leaving_words(3600.0, 1800.0, 27_600.0, "+00:00", "somebody")
+    'nothing about when somebody leaves home: guessing 7:40 is better'
     """
-
-    error: float
-    without: float
-    guess: float
-    zone: str = "+00:00"
-    somebody: str = "somebody"
-
-    @property
-    def words(self) -> str:
-        """The finding: "nothing about when somebody leaves home: guessing 7:40 is better"."""
-        guess = f"{clock(round(self.guess / 600) * 600)}{'' if self.zone == '+00:00' else f' ({self.zone})'}"
-        if self.error >= self.without:
-            return f"nothing about when {self.somebody} leaves home: guessing {guess} is better"
-        off, other = (f"{seconds / 3600:.1f}\u00a0h" for seconds in (self.error, self.without))
-        return f"{off} off about when {self.somebody} leaves home ({other} by guessing {guess})"
+    told = f"{clock(round(guess / 600) * 600)}{'' if zone == '+00:00' else f' ({zone})'}"
+    if error >= without:
+        return f"nothing about when {somebody} leaves home: guessing {told} is better"
+    hours, other = (f"{seconds / 3600:.1f}\u00a0h" for seconds in (error, without))
+    return f"{hours} off about when {somebody} leaves home ({other} by guessing {told})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,11 +281,6 @@ class ReleaseReport:
     remade: int = 0
     unplaced: bool = False
     believe: MarkovModel | None = None
-
-    def __post_init__(self) -> None:
-        if self.truth is not None and self.truth.places.shape != (len(self.rows), self.space.dimension):
-            got = f"an array of shape {self.truth.places.shape}"
-            raise InvalidInput("truth", got, f"shape {(len(self.rows), self.space.dimension)}")
 
     @property
     def space(self) -> StateSpace:
@@ -567,14 +556,17 @@ class ReleaseReport:
         sentence = f"{off(truth.mean, unit)} off on average ({off(truth.without, unit)} without the file), of {whose}"
         if truth.kernel is not None:
             sentence += f"; {off(truth.kernel, unit)} without a model, of answers weighed by their time of day"
-        return [sentence, *([] if self.leaving is None else [self.leaving.words])]
+        return [sentence, *([self.leaving] if self.leaving else [])]
 
     @cached_property
-    def leaving(self) -> Leaving | None:
-        """The reader's error about times of leaving home, on a map with truth and times; None if unknown."""
+    def leaving(self) -> str:
+        """The reader's error about times of leaving home in words, on a map with truth and times; empty if unknown.
+
+        Home is the first place of the day; 500 m from it is away. The guess is the median of the true times.
+        """
         time, truth = self.rows.time, self.truth
         if time is None or truth is None or not self.on_map:
-            return None
+            return ""
         local, pairs = self.local(time), []
         for person in self.persons:
             days = local[person.rows] // _DAY
@@ -585,15 +577,15 @@ class ReleaseReport:
                     continue
                 assert person.guess is not None
                 seen = _first_away(self.space, person.guess[at])
-                clock = local[person.rows[at]] % _DAY
-                pairs.append((float(clock[left]), np.nan if seen is None else float(clock[seen])))
+                seconds = local[person.rows[at]] % _DAY
+                pairs.append((float(seconds[left]), np.nan if seen is None else float(seconds[seen])))
         if not pairs:
-            return None
+            return ""
         truly, seen_at = np.array(pairs).T
         guess = float(np.median(truly))
         file = float(np.abs(np.where(np.isnan(seen_at), guess, seen_at) - truly).mean())
         without = float(np.abs(guess - truly).mean())
-        return Leaving(file, without, guess, self.zone_name, self.called["somebody"])
+        return leaving_words(file, without, guess, self.zone_name, self.called["somebody"])
 
     @cached_property
     def further(self) -> list[tuple[float, Fraction]]:
@@ -685,17 +677,14 @@ class ReleaseReport:
         The ledger's where there is one, unless the file is looked at ``alone``.
         """
         rows, at, exact = self.rows, self.rows.by_user[user], self.statement.exact_epsilons
-        by_step: dict[int, tuple[int, Fraction]] = {}
-        for step, asked, epsilon in zip(
-            rows.step[at].tolist(), rows.asked[at].tolist(), rows.epsilon[at].tolist(), strict=True
-        ):
-            by_step[step] = (int(asked), exact.get(epsilon) or Fraction(epsilon))
+        answers = dict(zip(rows.step[at].tolist(), rows.asked[at].astype(int).tolist(), strict=True))
+        epsilons = (exact.get(epsilon) or Fraction(epsilon) for epsilon in rows.epsilon[at].tolist())
+        sums = dict(zip(answers, epsilons, strict=True))
         for step, epsilon in () if alone else (self.elsewhere or {}).get(user, ()):
-            count, total = by_step.get(step, (0, Fraction(0)))
-            by_step[step] = (count + 1, total + epsilon)
-        steps = sorted(by_step)
+            answers[step], sums[step] = answers.get(step, 0) + 1, sums.get(step, Fraction(0)) + epsilon
+        steps = sorted(answers)
         blocks = self.block(user, np.array(steps, dtype=np.int64)).tolist()
-        return [(block, step, *by_step[step]) for block, step in zip(blocks, steps, strict=True)]
+        return [(block, step, answers[step], sums[step]) for block, step in zip(blocks, steps, strict=True)]
 
     @cached_property
     def spent(self) -> list[tuple[str, list[tuple[int, int, Fraction]]]]:

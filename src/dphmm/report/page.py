@@ -60,8 +60,9 @@ def page(report: ReleaseReport) -> str:
     content = Content(report)
     style = css() + figure_style() + folder.joinpath("page.css").read_text(encoding="utf-8")
     script = folder.joinpath("page.js").read_text(encoding="utf-8")
-    context = {"c": content, "report": report, "style": style, "script": script, "policy": _policy(style, script)}
-    return templates().get_template("page.html").render(**context) + "\n"
+    context = {"c": content, "report": report, "style": style, "script": script}
+    text = templates().get_template("page.html").render(policy=content_policy(style, script), **context)
+    return text + "\n"
 
 
 @cache
@@ -143,18 +144,16 @@ def refuse_public_page(path: Path, field: str = "path") -> None:
         raise InvalidInput(field, got, f"another name for the owner's page, as {path.stem}.owner{path.suffix}")
 
 
-def _policy(style: str, code: str) -> str:
-    """The page's content security policy.
+def content_policy(style: str, script: str) -> str:
+    """The content security policy of a page.
 
     Nothing may be loaded from anywhere, and nothing may run but what is hashed here, whatever a name says; not even
     these scripts may make markup of a text.
     """
+    ours = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
+    allowed = "script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:".format(*ours)
     markup = "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-    return f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(style)}; img-src data:; {markup}"
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    return f"default-src 'none'; {allowed}; {markup}"
 
 
 class Content(Shown):

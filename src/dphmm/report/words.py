@@ -7,7 +7,6 @@ statement and `dphmm.statement.story`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -79,17 +78,9 @@ def counts_of(report: ReleaseReport) -> BlockCounts:
     elif promise is None and (schedule is None or not report.confirmed) and rows.time is not None:
         block = "a day"
     regular = bool(rows.asked.all()) and all(len(at) > np.ptp(rows.step[at]) for at in rows.by_user.values())
-    return BlockCounts(*in_blocks(report.in_file), block, regular)
-
-
-def in_blocks(people: Sequence[tuple[str, Sequence[tuple[int, int, Fraction]]]]) -> tuple[int, bool, int]:
-    """The most answers in a block of anybody, whether every block has so many, and the most blocks of anybody.
-
-    Of people with their blocks: (block, answers, sum of epsilons).
-    """
-    counts = [count for _, blocks in people for _, count, _ in blocks]
-    most = max(counts, default=0)
-    return most, all(count == most for count in counts), max((len(blocks) for _, blocks in people), default=0)
+    counts = [count for _, blocks in report.in_file for _, count, _ in blocks]
+    blocks = max((len(blocks) for _, blocks in report.in_file), default=0)
+    return BlockCounts(max(counts, default=0), len(set(counts)) <= 1, blocks, block, regular)
 
 
 def days_words(report: ReleaseReport) -> str:

@@ -17,8 +17,6 @@ A refusal is {error} with 400; 403 for another origin or host, 404 without the t
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import socket
 from collections.abc import Callable
 from importlib.resources import files
@@ -27,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dphmm.errors import DphmmError
+from dphmm.report.page import content_policy
 from dphmm.report.palette import css
 from dphmm.studio.draft import Draft
 from dphmm.studio.gate import HOST, Gate, token
@@ -68,14 +67,7 @@ def page() -> tuple[str, str]:
     script = folder.joinpath("studio.js").read_text(encoding="utf-8")
     text = folder.joinpath("studio.html").read_text(encoding="utf-8")
     whole = text.replace("/* style */", style).replace("/* script */", script)
-    allowed = f"script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; connect-src 'self'"
-    closed = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    typed = "require-trusted-types-for 'script'; trusted-types 'none'"
-    return whole, f"default-src 'none'; frame-src 'self'; {allowed}; {closed}; {typed}"
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    return whole, f"{content_policy(style, script)}; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'"
 
 
 def app_of(studio: Studio, token: str, port: int) -> Gate:
