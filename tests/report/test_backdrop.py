@@ -146,6 +146,6 @@ def test_a_ring_is_cut_as_shapely_cuts_it(tmp_path):
     rng, low, high = np.random.default_rng(4), np.zeros(2), np.ones(2)
     for _ in range(200):
         corners = rng.uniform(-1, 2, (3, 2))
-        own = module._ring(np.concatenate([corners, corners[:1]]), low, high, shapely)
+        own = module._ring(np.concatenate([corners, corners[:1]]), low, high)
         due = shapely.clip_by_rect(shapely.Polygon(corners), 0, 0, 1, 1).area
         assert (shapely.Polygon(own).area if len(own) else 0.0) == pytest.approx(due, abs=5e-3)

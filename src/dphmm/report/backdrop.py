@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -35,40 +37,33 @@ def read_backdrop(path: PathLike, space: Any) -> Backdrop:
     """
     if not isinstance(space, MapSpace):
         raise InvalidInput("backdrop", f"states of kind {space.kind}", "states on a map: a grid or H3")
-    try:
-        import shapely
-    except ImportError:
-        raise InvalidInput("backdrop", "a Python without shapely", "pip install 'dphmm[geo]'") from None
+    if find_spec("shapely") is None:
+        raise InvalidInput("backdrop", "a Python without shapely", "pip install 'dphmm[geo]'")
+    import shapely
+
     points = space.own_answers
     margin = float(np.ptp(points, axis=0).max()) * 0.2 + 1.0
     low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
-    water: list[FloatArray] = []
-    roads: list[FloatArray] = []
-    names: list[tuple[str, float, float]] = []
-    for shape, name in (
-        pair for feature in written_features(path, "backdrop", _EXPECTED) for pair in _shapes(feature, space, shapely)
-    ):
+    water, roads, names = list[FloatArray](), list[FloatArray](), list[tuple[str, float, float]]()
+    for shape, name in _placed(path, space):
         west, south, east, north = shape.bounds
         if (np.array([east, north]) < low).any() or (np.array([west, south]) > high).any():
             continue
         if shape.geom_type in ("Point", "MultiPoint"):
-            at = np.array(shape.geoms[0].coords[0] if hasattr(shape, "geoms") else shape.coords[0])
+            at = shapely.get_coordinates(shape)[0]
             if name and ((at >= low) & (at <= high)).all():
                 names.append((name, float(at[0]), float(at[1])))
             continue
-        for part in getattr(shape, "geoms", [shape]):
+        for part in shapely.get_parts(shape):
             if part.geom_type == "Polygon":
-                rings = [_ring(np.array(ring.coords), low, high, shapely) for ring in (part.exterior, *part.interiors)]
+                rings = [_ring(shapely.get_coordinates(ring), low, high) for ring in (part.exterior, *part.interiors)]
                 if len(rings[0]):
                     gap = np.full((1, 2), np.nan)
-                    water.append(
-                        np.concatenate([rings[0], *(p for hole in rings[1:] if len(hole) for p in (gap, hole))])
-                    )
+                    holes = [corners for hole in rings[1:] if len(hole) for corners in (gap, hole)]
+                    water.append(np.concatenate([rings[0], *holes]))
             elif part.geom_type in ("LineString", "LinearRing"):
-                clipped = shapely.clip_by_rect(part, *low, *high)
-                for line in getattr(clipped, "geoms", [clipped]):
-                    if not line.is_empty:
-                        roads.append(_simple(np.array(line.coords), float((high - low).max()) * _GRAIN, shapely))
+                for line in shapely.get_parts(shapely.clip_by_rect(part, *low, *high)):
+                    roads.append(_simple(shapely.get_coordinates(line), float((high - low).max()) * _GRAIN))
     if not (water or roads or names):
         raise InvalidInput("backdrop", "nothing within the box of the states", _EXPECTED)
     corners, letters = sum(map(len, (*water, *roads))), sum(len(name) for name, _, _ in names)
@@ -84,15 +79,13 @@ def box_of(path: PathLike) -> tuple[float, float, float, float]:
     """West, south, east and north of all shapes of a GeoJSON file. Raises InvalidInput for a file without shapes."""
     import shapely
 
-    features = written_features(path, "backdrop", _EXPECTED)
-    shapes = [_geometry(feature["geometry"], shapely) for feature in features if _has_geometry(feature)]
-    west, south, east, north = shapely.GeometryCollection(shapes).bounds
+    west, south, east, north = shapely.GeometryCollection([shape for shape, _ in _geometries(path)]).bounds
     if not np.isfinite([west, south, east, north]).all():
         raise InvalidInput("backdrop", "a file without coordinates", _EXPECTED)
     return (float(west), float(south), float(east), float(north))
 
 
-def _ring(corners: FloatArray, low: FloatArray, high: FloatArray, shapely: Any) -> FloatArray:
+def _ring(corners: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """A ring cut to a box, side by side, and simplified; it may cross itself, and is filled by the even-odd rule."""
     for axis, sign, limit in ((0, 1, low[0]), (0, -1, -high[0]), (1, 1, low[1]), (1, -1, -high[1])):
         if not len(corners):
@@ -104,17 +97,17 @@ def _ring(corners: FloatArray, low: FloatArray, high: FloatArray, shapely: Any) 
         cut = before + share[:, None] * (corners - before)
         both = np.stack([cut, corners], axis=1).reshape(-1, 2)
         corners = both[np.stack([crosses, over >= 0], axis=1).ravel()]
-    ring = _simple(corners, float((high - low).max()) * _GRAIN, shapely)
+    ring = _simple(corners, float((high - low).max()) * _GRAIN)
     return ring if len(ring) > 2 else np.empty((0, 2))
 
 
-def _simple(corners: FloatArray, grain: float, shapely: Any) -> FloatArray:
+def _simple(corners: FloatArray, grain: float) -> FloatArray:
     """A line in fewer corners. Raises InvalidInput where that would take long."""
-    if len(corners) < 3:
-        return corners
+    import shapely
+
     # Corners nearer to the one before than a grain cannot be seen.
-    cells = np.rint(corners / grain)
-    corners = corners[np.append(True, (np.diff(cells, axis=0) != 0).any(axis=1))]
+    apart = (np.diff(np.rint(corners / grain), axis=0) != 0).any(axis=1)
+    corners = corners[np.append(True, apart)[: len(corners)]]
     if len(corners) > _MOST_CORNERS:
         got = f"a shape of {len(corners):,} corners within the box"
         raise InvalidInput("backdrop", got, f"at most {_MOST_CORNERS:,} for each shape")
@@ -123,35 +116,37 @@ def _simple(corners: FloatArray, grain: float, shapely: Any) -> FloatArray:
     return np.array(shapely.LineString(corners).simplify(grain, preserve_topology=False).coords)
 
 
-def _shapes(feature: Any, space: MapSpace, shapely: Any) -> list[tuple[Any, str]]:
-    """The geometry of a feature in metres of the map, and its name: as it is, and once around the earth either way.
+def _placed(path: PathLike, space: MapSpace) -> Iterator[tuple[Any, str]]:
+    """Each geometry in metres of the map, and its name: as it is, and once around the earth either way.
 
     So a shape stays whole where a map lies over the antimeridian, and one that crosses the far side of the earth too.
     """
-    if not _has_geometry(feature):
-        return []
-    shape = _geometry(feature["geometry"], shapely)
-    corners = shapely.get_coordinates(shape)
-    if not np.isfinite(corners).all() or (np.abs(corners) > [360, 90]).any():
-        raise InvalidInput("backdrop", "coordinates that are no degrees", _EXPECTED)
-    if not len(corners):
-        return []
-    shape, place = shapely.force_2d(shape), space.projection
-    named = feature.get("properties")
-    name = str(named.get("name") or "") if isinstance(named, dict) else ""
-    name = re.sub(FORBIDDEN, "", name)[:LONGEST_NAME]
+    import shapely
+
+    place = space.projection
     scale = np.array([place.metres_east, place.metres_north])
-    origins = (np.array([place.west + turn, place.south]) for turn in (-360.0, 0.0, 360.0))
-    return [(shapely.transform(shape, lambda given, at=origin: (given - at) * scale), name) for origin in origins]
+    for shape, properties in _geometries(path):
+        corners = shapely.get_coordinates(shape)
+        if not np.isfinite(corners).all() or (np.abs(corners) > [360, 90]).any():
+            raise InvalidInput("backdrop", "coordinates that are no degrees", _EXPECTED)
+        name = str(properties.get("name") or "") if isinstance(properties, dict) else ""
+        name = re.sub(FORBIDDEN, "", name)[:LONGEST_NAME]
+        for turn in (-360.0, 0.0, 360.0) if len(corners) else ():
+            origin = np.array([place.west + turn, place.south])
+            placed = (corners - origin) * scale
+            yield shapely.set_coordinates(shapely.force_2d(shape), placed), name
 
 
-def _has_geometry(feature: Any) -> bool:
-    return isinstance(feature.get("geometry"), dict)
+def _geometries(path: PathLike) -> Iterator[tuple[Any, Any]]:
+    """The geometry of each feature that has one, in degrees, and its properties."""
+    import shapely
 
-
-def _geometry(geometry: Any, shapely: Any) -> Any:
-    try:
-        return shapely.geometry.shape(geometry)
-    except Exception:
-        # Shapely has an error of its own for each fault of the numbers.
-        raise InvalidInput("backdrop", "a geometry that cannot be read", _EXPECTED) from None
+    for feature in written_features(path, "backdrop", _EXPECTED):
+        if not isinstance(feature.get("geometry"), dict):
+            continue
+        try:
+            shape = shapely.geometry.shape(feature["geometry"])
+        except Exception:
+            # Shapely has an error of its own for each fault of the numbers.
+            raise InvalidInput("backdrop", "a geometry that cannot be read", _EXPECTED) from None
+        yield shape, feature.get("properties")
