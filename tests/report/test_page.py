@@ -630,12 +630,13 @@ def test_what_was_measured_stands_apart_from_what_is_expected(report_of):
     """Also on the owner's page of a model that is too large to expect anything of: then nothing is found."""
     own = report_of("grid")
     measured = replace(own, truth=truth_at(own, 870.0))
-    assert Content(own).measured == []
-    assert [value for value, _ in Content(measured).measured] == ["870 m", "870 m", "2,000 m"]
+    assert spoken(own, "measured") == []
+    assert spoken(measured, "measured")[::2] == ["870 m", "870 m", "2,000 m"]
     timed = replace(measured, truth=replace(measured.truth, kernel=910.0))
-    assert Content(timed).measured[-1] == ("910 m", "without a model") and "910 m without" in timed.measured_words[0]
+    assert spoken(timed, "measured")[-2:] == ["910 m", "without a model"]
+    assert "910 m without" in timed.measured_words[0]
     alone = replace(measured, prospects=Prospects(missing="not computed"))
-    assert alone.found.stays == () and Content(alone).measured == Content(measured).measured
+    assert alone.found.stays == () and spoken(alone, "measured") == spoken(measured, "measured")
     assert alone.story.verdict.rules[-2:] == ["stays unknown", "blurs"]
     shown = _Reader(page(alone)).said
     assert "870 m measured, mean" in shown

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.plot.axes import BLUE, GREY, VERMILION, alone, axes, ground, in_plane, plain
+from dphmm.plot.axes import BLUE, GREY, VERMILION, axes, ground, in_plane, plain
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.hull import SensitivityHull, as_constraint
 from dphmm.states.space import StateSpace
@@ -85,16 +85,13 @@ def degree_of_protection(degrees: Sequence[Any], steps: Sequence[int] | None = N
     if not each or any(values.size == 0 for values in each):
         raise InvalidInput("degrees", "no degrees, or a step without any", "the degrees of the states of every step")
     bands = np.array([[values.min(), values.mean(), values.max()] for values in each])
-    return degree_band(bands, np.arange(1, len(each) + 1) if steps is None else np.asarray(steps), ax)
-
-
-def degree_band(bands: FloatArray, steps: Any, ax: Axes | None = None) -> Axes:
-    """Least, mean and largest degree (T, 3) at steps (T,)."""
-    if len(steps) != len(bands):
-        raise InvalidInput("steps", f"{len(steps)} numbers", f"{len(bands)}, one for each step")
+    at = np.arange(1, len(each) + 1) if steps is None else np.asarray(steps)
+    if len(at) != len(bands):
+        raise InvalidInput("steps", f"{len(at)} numbers", f"{len(bands)}, one for each step")
     ax = plain(axes(ax))
-    ax.fill_between(steps, bands[:, 0], bands[:, 2], color=BLUE, alpha=0.18, linewidth=0, label="least to most")
-    ax.plot(steps, bands[:, 1], color=BLUE, marker=alone(bands), label="mean")
+    ax.fill_between(at, bands[:, 0], bands[:, 2], color=BLUE, alpha=0.18, linewidth=0, label="least to most")
+    # A line of one value would not be seen without a mark.
+    ax.plot(at, bands[:, 1], color=BLUE, marker="o" if len(bands) == 1 else "", label="mean")
     ax.set(xlabel="time step", ylabel="states that hide a state", title="Degree of protection")
     ax.set_ylim(bottom=0)
     ax.legend(frameon=False)

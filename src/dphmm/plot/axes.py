@@ -61,11 +61,6 @@ def literal(text: str) -> str:
     return text.replace("\\", "\\\\").replace("$", r"\$")
 
 
-def alone(values: Any) -> str:
-    """The mark of a line's points: a line of one value would not be seen without."""
-    return "o" if len(values) == 1 else ""
-
-
 def in_plane(space: StateSpace, points: Any) -> FloatArray:
     """The first two numbers of answers (n, d); 0 for the second where there is but one."""
     rows = np.asarray(points, dtype=np.float64)

@@ -371,7 +371,7 @@ class _Reading:
             for _, plan in steps.plans:
                 self.plans.setdefault(plan.hash, plan)
             if self._paced is not None:
-                self._follow(self._paced, published, smoother.spreads(published, steps), int(rows[0]))
+                self._follow(self._paced, published, smoother.spreads(published, steps))
             waiting.append((user, np.searchsorted(published.t, self._file.step[rows])))
             yield smoother, published, ()
 
@@ -415,29 +415,17 @@ class _Reading:
         guessed = self._guesses.of(beliefs.T)[0]
         return PersonAnswers(file.step[at].astype(np.float64), self._rows.z[at], noise, guessed, file.step[rows])
 
-    def _numbers(self, user: str, rows: IntArray) -> list[int | None]:
-        """The step numbers of a person's rows, by their times or the ledger; they select the choices of each step."""
-        origin = self._file.origin(int(rows[0]), self._made.model.step)
-        if not origin and self._ledger is not None:
-            header = self._ledger.header(user, self._made.statement.query)
-            origin = "" if header is None else header.options.get("origin", "")
-        numbers = [number_of(origin, t) for t in self._file.step[rows].tolist()]
-        self.unplaced |= None in numbers
-        return numbers
-
-    def _follow(self, schedule: Schedule, published: AnswerHistory, spreads: FloatArray, first: int) -> None:
+    def _follow(self, schedule: Schedule, published: AnswerHistory, spreads: FloatArray) -> None:
         """Follow a paced schedule: an edited statement may name another one, of which other figures are expected.
 
         Other queries of the subject, of which the file says nothing, can leave out a row, and ask none. Where steps
         have no row, other files may have answers, which only the ledger tells.
         Raises InvalidInput for an answer that the stated schedule does not ask for.
         """
-        step = self._made.model.step
-        origin = self._file.origin(first, step)
-        if isinstance(schedule.promise.per, str) and not origin:
+        if isinstance(schedule.promise.per, str) and not published.origin:
             self.off_schedule = True
             return
-        due = schedule.in_steps(step, int(origin or 1))
+        due = schedule.in_steps(self._made.model.step, int(published.origin or 1))
         if self._ledger is not None and due.promise.local is not None:
             due = due.beside(self._ledger.blocks(published.subject))
         spent = list[tuple[int, Fraction]]()
@@ -457,20 +445,25 @@ class _Reading:
     def _published(self, user: str, rows: IntArray, *, beside: bool) -> AnswerHistory:
         """The answers of the file; ``beside`` all earlier ones that the ledger has of the query.
 
-        Choices are known for the rows alone: another file may have had other ones.
+        Choices are known for the rows alone: another file may have had other ones. The number of a step, by its time
+        or the ledger, selects its choice.
         """
-        file, by_step = self._file, dict[int, tuple[Any, str, float, int | None]]()
+        file, query, by_step = self._file, self._made.statement.query, dict[int, tuple[Any, str, float, int | None]]()
         if beside and self._ledger is not None:
             last = int(file.step[rows].max())
-            for entry in self._ledger.entries(user, self._made.statement.query):
+            for entry in self._ledger.entries(user, query):
                 if entry.z and entry.t < last:
                     by_step[entry.t] = (entry.z, str(entry.plan_hash), float(entry.epsilon or 0), None)
-        for row, number in zip(rows.tolist(), self._numbers(user, rows), strict=True):
-            z = tuple(file.lattice[row].tolist())
-            by_step[int(file.step[row])] = (z, file.plans[row], float(file.epsilon[row]), number)
+        origin = counted_from = file.origin(int(rows[0]), self._made.model.step)
+        if not origin and self._ledger is not None:
+            header = self._ledger.header(user, query)
+            counted_from = "" if header is None else header.options.get("origin", "")
+        for row, step in zip(rows.tolist(), file.step[rows].tolist(), strict=True):
+            z, number = tuple(file.lattice[row].tolist()), number_of(counted_from, step)
+            by_step[step] = (z, file.plans[row], float(file.epsilon[row]), number)
+            self.unplaced |= number is None
         steps = sorted(by_step)
         z, plans, epsilon, numbers = zip(*(by_step[step] for step in steps), strict=True)
-        origin = file.origin(int(rows[0]), self._made.model.step)
         answers = np.array(z, dtype=np.int64), plans, np.array(epsilon)
         return AnswerHistory(user, np.array(steps), *answers, numbers, origin)
 

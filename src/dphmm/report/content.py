@@ -151,6 +151,11 @@ class TruePlaces:
         """The measured error; None where no row counts."""
         return float(self.errors[self.counted].mean()) if self.counted.any() else None
 
+    @property
+    def of_nine_in_ten(self) -> float:
+        """The largest error of nine in ten rows."""
+        return float(np.quantile(self.errors[self.counted], 0.9))
+
 
 def leaving_words(error: float, without: float, guess: float, zone: str, somebody: str) -> str:
     """The reader's error about when people leave home, in words: with the file, and by one guess for all.

@@ -184,9 +184,7 @@ def error(report: ReleaseReport) -> Figure | None:
     now, base = off(reader.error, reader.unit), off(reader.without, reader.unit)
     labels = reader.unit == LABELS_WRONG
     somebody, people = report.called["somebody"], report.called["people"]
-    where = f"Which label {somebody} has" if labels else f"Where {somebody} is"
-    heading = f"{where}: expected {now} off"
-    heading = heading.replace(" off", "") if labels else heading
+    heading = f"Which label {somebody} has: expected {now}" if labels else f"Where {somebody} is: expected {now} off"
     finding = f"{heading}; {base} without the file."
     x = steps + 0.5
     lines = [charts.Curve(np.stack([x, believed[steps]], axis=1), "expected of these rows", "other")]

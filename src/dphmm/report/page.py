@@ -30,7 +30,7 @@ from dphmm.report.over_steps import OverSteps
 from dphmm.report.palette import LABELS, css
 from dphmm.report.shown import Shown
 from dphmm.report.svg import Figure, figure_style
-from dphmm.statement import sentences
+from dphmm.statement import sentences, story
 from dphmm.statement.doubt import doubt
 from dphmm.statement.sentences import (
     PHRASES,
@@ -39,7 +39,7 @@ from dphmm.statement.sentences import (
     functions_of,
     off,
 )
-from dphmm.statement.story import Bound, after_sequence_words, stay_words
+from dphmm.statement.story import Bound
 from dphmm.statement.verdict import WARNS
 from dphmm.states.space import END, LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
@@ -77,7 +77,7 @@ def templates() -> Environment:
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.filters |= {"line": line, "begin": begin, "prose": prose, "figure": figure, "exact": Fraction}
-    environment.globals |= PHRASES | functions_of(sentences) | functions_of(words)
+    environment.globals |= PHRASES | functions_of(sentences) | functions_of(story) | functions_of(words)
     environment.globals |= {
         "BLOCKS": sentences.BLOCKS,
         "WARNS": WARNS,
@@ -85,11 +85,9 @@ def templates() -> Environment:
         "doubt": doubt,
         "STAYERS": STAYERS,
         "in_short": in_short,
-        "stay_words": stay_words,
         "SHARES": figures.SHARES,
         "END": END,
         "quoted": quoted,
-        "after_sequence_words": after_sequence_words,
     }
     return environment
 
@@ -189,21 +187,6 @@ class Content(Shown):
         expected = self.report.prospects.expected
         assert expected is not None
         return replace(expected.found, noun=self.report.statement.subjects.noun).lines[0]
-
-    @cached_property
-    def measured(self) -> list[tuple[str, str]]:
-        """For pages with the truth: the mean error, that of nine in ten, and those without the file or a model."""
-        truth = self.report.truth
-        if truth is None or truth.mean is None or self.report.space.has_labels:
-            return []
-        unit = self.report.space.unit
-        ninth = float(np.quantile(truth.errors[truth.counted], 0.9))
-        return [
-            (off(truth.mean, unit), "measured, mean"),
-            (off(ninth, unit), "or less at 9 of 10 rows"),
-            (off(truth.without, unit), "without the file"),
-            *([] if truth.kernel is None else [(off(truth.kernel, unit), "without a model")]),
-        ]
 
     # -- the map and its slider ------------------------------------------------------------------------------------
 

@@ -133,22 +133,19 @@ def several_years(report: ReleaseReport) -> bool:
 
 def spending_groups(report: ReleaseReport) -> list[tuple[str, str, str, str]]:
     """People who spent alike, at most six lines: (who, answers a block, largest block, all)."""
-    groups: Counter[tuple[int, Fraction, Fraction]] = Counter()
-    for user, blocks in report.spent:
-        most = report.answers_of[user]
-        groups[most, report.largest_of[user], sum((total for _, _, total in blocks), Fraction(0))] += 1
-    n, rows, single = sum(groups.values()), [], f"1 {report.called['noun']}"
+    groups = Counter(
+        (report.answers_of[user], report.largest_of[user], sum((total for _, _, total in blocks), Fraction(0)))
+        for user, blocks in report.spent
+    )
     ordered = sorted(groups.items(), key=lambda item: (-item[1], -item[0][2]))
     # One line of others takes as much room as one of its own.
-    shown = 7 if len(ordered) == 7 else 6
+    shown, everybody, rows = 7 if len(ordered) == 7 else 6, sum(groups.values()), list[tuple[str, str, str, str]]()
     for (most, largest, total), people in ordered[:shown]:
-        who = f"all {n:,}, alike" if people == n and n > 1 else f"{people:,} alike" if people > 1 else single
+        who = f"{people:,} alike" if people < everybody else f"all {people:,}, alike"
+        who = who if people > 1 else f"1 {report.called['noun']}"
         rows.append((who, str(most), in_short(largest), in_short(total)))
-    if len(ordered) > shown:
-        rest = ordered[shown:]
-        maxima = [max(key[at] for key, _ in rest) for at in range(3)]
-        rows.append(
-            (f"{sum(count for _, count in rest):,} others, at most", str(maxima[0]), in_short(Fraction(maxima[1])),
-             in_short(Fraction(maxima[2])))
-        )  # fmt: skip
+    if rest := ordered[shown:]:
+        answers, *sums = (max(key[at] for key, _ in rest) for at in range(3))
+        who = f"{sum(people for _, people in rest):,} others, at most"
+        rows.append((who, str(answers), in_short(Fraction(sums[0])), in_short(Fraction(sums[1]))))
     return rows
