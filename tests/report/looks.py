@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
+
+from dphmm.report.svg import style
+
+#: Each colour of the palette by its role, on light and on dark paper.
+LIGHT, DARK = (dict(re.findall(r"--([a-z0-9-]+):(#[0-9a-f]{6})", part)) for part in style("palette").split("@media"))
+ROLES = {role: (LIGHT[role], DARK[role]) for role in LIGHT | DARK}
 
 #: For a page in a browser: every visible text whose contrast with what is behind it is too low, as [text, ratio].
 FAINT_TEXTS = """

@@ -25,9 +25,8 @@ import dphmm
 from browser import MISSING, find_browser, quiet
 from dphmm.choose.simulated import Guesses, places_of_states
 from dphmm.report.beliefs import DrawnCells, levels, spreads
-from dphmm.report.palette import ROLES
 from dphmm.statement.sentences import off
-from report.looks import FAINT_TEXTS
+from report.looks import FAINT_TEXTS, ROLES
 from report.worlds import WORLDS, report, wide
 
 pytestmark = [

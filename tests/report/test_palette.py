@@ -10,8 +10,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dphmm.report.palette import LABELS, ROLES, css
-from report.looks import BLIND, apart, contrast, linear
+from dphmm.report.figures import COLOURS
+from dphmm.report.svg import style
+from report.looks import BLIND, DARK, ROLES, apart, contrast, linear
 
 #: Roles that words are written in.
 WORDS = ("ink", "soft", "belief-line", "guarantee", "danger")
@@ -57,14 +58,16 @@ def test_the_best_guess_is_seen_in_the_likeliest_cells(dark):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_labels_have_colours_of_their_own(dark):
-    colours = [colour[dark] for colour in LABELS]
+    colours = [colours[dark] for role, colours in ROLES.items() if role.startswith("label-")]
+    assert len(colours) == COLOURS
     for one, other in combinations(colours, 2):
         assert apart(one, other) >= 20
     assert all(contrast(colour, ROLES["paper"][dark]) >= 3 for colour in colours)
 
 
 def test_a_page_prints_in_light_colours():
-    assert "@media screen and (prefers-color-scheme:dark)" in css() and ROLES["ink"].dark in css()
+    light, dark = style("palette").split("@media screen and (prefers-color-scheme:dark)")
+    assert DARK["ink"] in dark and not any(f":{colour};" in light for colour in set(DARK.values()) - {"#ffffff"})
 
 
 def test_the_measures_can_fail():

@@ -133,14 +133,8 @@ def confirmed_report(
     if plan is not None and plan.schedule != statement.asking:
         got = f"a plan of {plan.schedule.promise}, or of other steps"
         raise InvalidInput("plan", got, "the plan that the file was released by")
-    rows = FileRows(
-        file.users,
-        file.step,
-        None if file.times is None else np.asarray(file.times // 1_000_000),
-        space.frame.to_answers(file.lattice),
-        file.asked,
-        file.epsilon,
-    )
+    seconds = None if file.times is None else np.asarray(file.times // 1_000_000)
+    rows = FileRows(file.users, file.step, seconds, space.frame.to_answers(file.lattice), file.asked, file.epsilon)
     cells = DrawnCells.of_space(space) if space.dimension == 2 and not space.has_labels else None
     apart = -(-len(rows.by_user) // FEW_PEOPLE) if len(rows) > MOST_ROWS else 1
     named = list(rows.by_user)[::apart]

@@ -20,7 +20,6 @@ from dphmm.report import charts, maps, words
 from dphmm.report.beliefs import DrawnCells, bands
 from dphmm.report.content import OWNER_ONLY, PersonBelief, ReleaseReport, rounded_down
 from dphmm.report.over_steps import OverSteps
-from dphmm.report.palette import LABELS
 from dphmm.report.shown import DAY, Shown
 from dphmm.report.svg import Drawing, Figure, beside
 from dphmm.statement.sentences import clock, every_nth, length, off, plural
@@ -32,8 +31,8 @@ from dphmm.states.space import LABELS_WRONG, StateSpace
 if TYPE_CHECKING:
     from dphmm.reconstruction.aggregates import Density
 
-#: Small maps, people in strips, and shares of labels that are drawn.
-_SMALL_MAPS, _STRIPS, SHARES = 12, 8, 12
+#: Small maps, people in strips, and shares of labels that are drawn; the colours of labels in ``palette.css``.
+_SMALL_MAPS, _STRIPS, SHARES, COLOURS = 12, 8, 12, 6
 #: A smaller total that stays are drawn of.
 _SMALLER = Fraction(1, 4)
 #: Fewer people than these in a cell are not drawn, where there are many.
@@ -393,10 +392,10 @@ def colours_of(report: ReleaseReport) -> list[int]:
     All others share the last. By the order of names alone the commonest label may be one of these.
     """
     n = report.space.n_states
-    if n <= len(LABELS):
+    if n <= COLOURS:
         return list(range(n))
-    colours = [len(LABELS) - 1] * n
-    for colour, label in enumerate(_often(report)[: len(LABELS) - 1]):
+    colours = [COLOURS - 1] * n
+    for colour, label in enumerate(_often(report)[: COLOURS - 1]):
         colours[label] = colour
     return colours
 

@@ -27,9 +27,8 @@ from dphmm.report import figures, maps, words
 from dphmm.report.beliefs import written
 from dphmm.report.content import PersonBelief, ReleaseReport
 from dphmm.report.over_steps import OverSteps
-from dphmm.report.palette import LABELS, css
 from dphmm.report.shown import Shown
-from dphmm.report.svg import Figure, figure_style
+from dphmm.report.svg import Figure, style
 from dphmm.statement import sentences, story
 from dphmm.statement.doubt import doubt
 from dphmm.statement.sentences import (
@@ -56,13 +55,10 @@ _TELLS_NOTHING = 0.5
 
 def page(report: ReleaseReport) -> str:
     """The whole page; the same report gives the same text."""
-    folder = files("dphmm.report").joinpath("templates")
-    content = Content(report)
-    style = css() + figure_style() + folder.joinpath("page.css").read_text(encoding="utf-8")
-    script = folder.joinpath("page.js").read_text(encoding="utf-8")
-    context = {"c": content, "report": report, "style": style, "script": script}
-    text = templates().get_template("page.html").render(policy=content_policy(style, script), **context)
-    return text + "\n"
+    rules = style("palette", "figures", "page")
+    script = files("dphmm.report").joinpath("templates", "page.js").read_text(encoding="utf-8")
+    context = {"c": Content(report), "report": report, "style": rules, "script": script}
+    return templates().get_template("page.html").render(policy=content_policy(rules, script), **context) + "\n"
 
 
 @cache
@@ -78,17 +74,9 @@ def templates() -> Environment:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.filters |= {"line": line, "begin": begin, "prose": prose, "figure": figure, "exact": Fraction}
     environment.globals |= PHRASES | functions_of(sentences) | functions_of(story) | functions_of(words)
-    environment.globals |= {
-        "BLOCKS": sentences.BLOCKS,
-        "WARNS": WARNS,
-        "LABELS_WRONG": LABELS_WRONG,
-        "doubt": doubt,
-        "STAYERS": STAYERS,
-        "in_short": in_short,
-        "SHARES": figures.SHARES,
-        "END": END,
-        "quoted": quoted,
-    }
+    environment.globals |= {"BLOCKS": sentences.BLOCKS, "WARNS": WARNS, "LABELS_WRONG": LABELS_WRONG, "END": END}
+    environment.globals |= {"SHARES": figures.SHARES, "STAYERS": STAYERS}
+    environment.globals |= {"doubt": doubt, "in_short": in_short, "quoted": quoted}
     return environment
 
 
@@ -142,13 +130,13 @@ def refuse_public_page(path: Path, field: str = "path") -> None:
         raise InvalidInput(field, got, f"another name for the owner's page, as {path.stem}.owner{path.suffix}")
 
 
-def content_policy(style: str, script: str) -> str:
+def content_policy(rules: str, script: str) -> str:
     """The content security policy of a page.
 
     Nothing may be loaded from anywhere, and nothing may run but what is hashed here, whatever a name says; not even
     these scripts may make markup of a text.
     """
-    ours = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
+    ours = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, rules))
     allowed = "script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:".format(*ours)
     markup = "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     return f"default-src 'none'; {allowed}; {markup}"
@@ -309,7 +297,8 @@ class Content(Shown):
         if self.strip_figure is None:
             return []
         key = sorted(zip(figures.colours_of(self.report), names, strict=True))
-        return key if len(names) <= len(LABELS) else [*key[: len(LABELS) - 1], (len(LABELS) - 1, "other")]
+        last = figures.COLOURS - 1
+        return key if len(names) <= figures.COLOURS else [*key[:last], (last, "other")]
 
     @cached_property
     def beside_answers(self) -> list[Figure]:

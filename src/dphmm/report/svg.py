@@ -19,7 +19,6 @@ from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from dphmm._notebook import html_table
-from dphmm.report.palette import css
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.types import FloatArray
 
@@ -183,7 +182,8 @@ class Figure:
         height = top + drawing.height + _LINE * len(below) + _MARGIN
         size = f'viewBox="0 0 {number(page.width)} {number(height)}" width="{number(page.width)}"'
         attributes = f'{size} height="{number(height)}" role="img" aria-label="{escape(drawing.finding)}"'
-        inside = f"<style>{css()}{figure_style()}</style><defs>{drawing.shapes()}</defs>{page.inside}"
+        rules = style("palette", "figures")
+        inside = f"<style>{rules}</style><defs>{drawing.shapes()}</defs>{page.inside}"
         return f'<svg xmlns="http://www.w3.org/2000/svg" {attributes}>{inside}</svg>'
 
     def save(self, path: PathLike) -> Path:
@@ -200,9 +200,15 @@ class Figure:
 
 
 @cache
-def figure_style() -> str:
-    """The style rules of drawings: those of a page, and of a picture that stands alone."""
-    return files("dphmm.report").joinpath("templates", "figures.css").read_text(encoding="utf-8")
+def style(*names: str) -> str:
+    """The style rules of some of the templates: "palette", "figures", "page".
+
+    The palette has the meaning of each colour on light and on dark paper, never dark in print. Every role has a form of
+    its own as well: a reader who sees no colours loses nothing. On dark paper the cells of the best guess are as bright
+    as their outline. Labels of states have colours in their order; of more labels the last is of several: "other".
+    """
+    folder = files("dphmm.report").joinpath("templates")
+    return "".join(folder.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in names)
 
 
 def number(value: float) -> str:

@@ -26,7 +26,7 @@ import msgspec
 
 from dphmm.errors import DphmmError
 from dphmm.report.page import content_policy
-from dphmm.report.palette import css
+from dphmm.report.svg import style
 from dphmm.studio.draft import Draft
 from dphmm.studio.gate import HOST, Gate, token
 from dphmm.studio.session import Stale, Studio
@@ -63,11 +63,11 @@ class Change(Posted, frozen=True, kw_only=True):
 def page() -> tuple[str, str]:
     """The page, and its content security policy: nothing runs but the page's script, and no text becomes markup."""
     folder = files("dphmm.studio").joinpath("page")
-    style = css() + folder.joinpath("studio.css").read_text(encoding="utf-8")
+    rules = style("palette") + folder.joinpath("studio.css").read_text(encoding="utf-8")
     script = folder.joinpath("studio.js").read_text(encoding="utf-8")
     text = folder.joinpath("studio.html").read_text(encoding="utf-8")
-    whole = text.replace("/* style */", style).replace("/* script */", script)
-    return whole, f"{content_policy(style, script)}; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'"
+    whole = text.replace("/* style */", rules).replace("/* script */", script)
+    return whole, f"{content_policy(rules, script)}; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'"
 
 
 def app_of(studio: Studio, token: str, port: int) -> Gate:
