@@ -606,9 +606,8 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
         (1800.0, "nothing about when somebody leaves home: guessing 7:40 is better"),
         (1700.0, "0.5\u00a0h off about when somebody leaves home (0.5\u00a0h by guessing 7:40)"),
     ):
-        known = error, 1800.0, 27_600.0
-        assert leaving_words(*known, "+00:00", "somebody") == told
-        assert leaving_words(*known, "+02:00", "somebody") == told.replace("7:40", "7:40 (+02:00)")
+        for zone, time in (("+00:00", "7:40"), ("+02:00", "7:40 (+02:00)")):
+            assert leaving_words(error, 1800.0, 27_600.0, zone, "somebody") == told.replace("7:40", time)
         measured = replace(own, truth=truth_at(own, 870.0))
         for one, shown in ((own, False), (measured, True)):
             one = replace(one)
@@ -622,8 +621,7 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
 def truth_at(report, error, without=2000.0):
     """The truth of everybody's rows, all in the first state and so far from a reader's guess."""
     where = np.asarray(report.space.own_answers)[np.zeros(len(report.rows), dtype=int)]
-    errors, outside = np.full(len(where), error), np.zeros(len(where), dtype=bool)
-    return TruePlaces(where, outside, errors=errors, without=without)
+    return TruePlaces(where, np.zeros(len(where), dtype=bool), False, np.full(len(where), error), without)
 
 
 def test_what_was_measured_stands_apart_from_what_is_expected(report_of):
@@ -762,12 +760,11 @@ def test_columns_of_the_most_say_so(page_of, report_of):
 
     said = _Reader(page_of("grid")).said
     assert "people most answers a day ε, largest day ε in all cap" in said and "answers a day ε a day" not in said
-    for per, heads in {
-        "an hour": ["most answers an hour", "ε, largest hour"],
-        "in any 4 steps": ["most answers in any 4 steps", "ε, most in any 4 steps"],
-        "in each 12 steps": ["most answers in each 12 steps", "ε, most in each 12 steps"],
-        "in all": ["answers in all"],
-    }.items():
+    for per, heads in (
+        ("an hour", ["most answers an hour", "ε, largest hour"]),
+        ("in any 4 steps", ["most answers in any 4 steps", "ε, most in any 4 steps"]),
+        ("in all", ["answers in all"]),
+    ):
         assert [*spoken(report_of("grid"), "most_head", per), *spoken(report_of("grid"), "largest_head", per)] == heads
 
 
@@ -797,8 +794,8 @@ def test_rows_after_a_whole_sequence_are_told_of(tmp_path, report_of):
     assert told in made(tmp_path)
     found = read(tmp_path)
     within, all_asked = np.minimum(found.rows.step, 10), np.ones(len(found.rows), dtype=bool)
-    for rows in (replace(found.rows, step=within), replace(found.rows, asked=all_asked)):
-        assert replace(found, rows=rows).after_sequence == 0
+    assert replace(found, rows=replace(found.rows, step=within)).after_sequence == 0
+    assert replace(found, rows=replace(found.rows, asked=all_asked)).after_sequence == 0
     assert report_of("planned").after_sequence == 0
 
 

@@ -166,11 +166,11 @@ def leaving_words(error: float, without: float, guess: float, zone: str, somebod
     >>> leaving_words(3600.0, 1800.0, 27_600.0, "+00:00", "somebody")
     'nothing about when somebody leaves home: guessing 7:40 is better'
     """
-    told = f"{clock(round(guess / 600) * 600)}{'' if zone == '+00:00' else f' ({zone})'}"
+    time = f"{clock(round(guess / 600) * 600)}{'' if zone == '+00:00' else f' ({zone})'}"
     if error >= without:
-        return f"nothing about when {somebody} leaves home: guessing {told} is better"
+        return f"nothing about when {somebody} leaves home: guessing {time} is better"
     hours, other = (f"{seconds / 3600:.1f}\u00a0h" for seconds in (error, without))
-    return f"{hours} off about when {somebody} leaves home ({other} by guessing {told})"
+    return f"{hours} off about when {somebody} leaves home ({other} by guessing {time})"
 
 
 @dataclass(frozen=True, eq=False)
