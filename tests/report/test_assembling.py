@@ -164,7 +164,7 @@ def test_a_promise_that_was_pasted_in_is_not_believed_beside_a_ledger(doctored, 
     assert "promise: the ledger keeps 'u1' to none" in line
     report(folder, tmp_path / "page.html")
     said = (tmp_path / "page.html").read_text()
-    assert said.count("The cap is the statement&#39;s; the ledger can check it.") == 1
+    assert said.count("The cap is the statement's; the ledger can check it.") == 1
     assert (
         "12 an hour, as the statement says" in said
         and "enforced" not in said.partition("Per person")[2].partition("</table>")[0]

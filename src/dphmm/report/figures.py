@@ -115,16 +115,20 @@ def day(report: ReleaseReport) -> Figure | None:
 def maps_by_hour(report: ReleaseReport) -> tuple[list[tuple[Drawing, str]], str]:
     """The maps of people by hour, and the meaning of their shades."""
     hours, called = report.hours, report.called["people"]
-    if not hours:
+    if not hours or report.cells is None:
         return [], ""
     most = max(float(hour.people.max()) for hour in hours)
     least = max(float(_TOO_FEW) if most > 3 * _TOO_FEW else 1.0, rounded_down(max(most / 8, 1e-9)))
     steps = (least, 3 * least, 7.5 * least)
-    drawn = []
+    view, drawn = maps.view_of(report, maps.SIDE / 2), []
     for hour in hours:
         name = clock(hour.seconds)
         finding = f"Expected number of {called} per cell at {name}, from all answers."
-        drawn.append((maps.by_hour(report, hour.people, steps, finding), name))
+        drawing = Drawing(view.side, view.side, finding, "map", scales=True)
+        maps.ground(drawing, view, report)
+        level = np.sum([hour.people >= step for step in steps], axis=0)
+        maps.shades(drawing, view, report.cells, level)
+        drawn.append((drawing, name))
     few, some, many = (f"{step:g}" for step in steps)
     return drawn, f"{called} per cell: {many} and more, {some} to {many}, {few} to {some}; fewer are not drawn"
 
@@ -142,13 +146,22 @@ def indistinguishable(
     ``report``: the report of the backdrop below.
     """
     cells = DrawnCells.of_space(space) if report is None or report.cells is None else report.cells
-    near = np.union1d(policy.neighbors(state), [state]).astype(np.int64)
-    name = state_name(space)
+    near, name = np.union1d(policy.neighbors(state), [state]).astype(np.int64), state_name(space)
     are = f"{len(near)} of {space.n_states:,} {name}s are joined to {space.names[state]}, itself counted"
     if len(near) == 1:
         are = f"No {name} is joined to {space.names[state]}"
     heading = are + (f"; places up to {length(metres)} apart are covered" if metres else "")
-    drawing = maps.covered_set(cells, space, policy, state, f"Map: {heading}.", report, metres)
+    view = maps.around(cells, space, policy, state)
+    drawing = Drawing(maps.SIDE, maps.SIDE, f"Map: {heading}.", "map", scales=True, margin=maps.MARGIN)
+    if report is None:
+        drawing.frame(0, 0, maps.SIDE, maps.SIDE, "land")
+        drawing.path(maps.shape(view, cells, np.unique(cells.of)), "any-cell")
+    else:
+        maps.ground(drawing, view, report)
+    drawing.path(maps.shape(view, cells, np.unique(cells.of[near[near != state]])), "joined")
+    drawing.path(maps.shape(view, cells, cells.of[[state]]), "chosen")
+    if metres:
+        maps.scale_bar(drawing, view, metres * view.scale, length(metres))
     rows = [[space.names[cell]] for cell in near.tolist()]
     return Figure("set", heading, [drawing], "", [f"joined to {space.names[state]}"], rows)
 

@@ -16,7 +16,6 @@ from dphmm.report import words
 from dphmm.report.beliefs import DrawnCells, Levels
 from dphmm.report.content import PersonBelief, ReleaseReport, rounded_down
 from dphmm.report.svg import Drawing, number
-from dphmm.statement.sentences import length
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.states.zones import Zones
@@ -154,7 +153,7 @@ def _degrees(value: float, digits: int, marks: str) -> str:
 def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None:
     """Names of places that do not lie on each other, which the script keeps off marks; and the scale bar."""
     bar = rounded_down(view.side / view.scale * _BAR)
-    _scale(drawing, view, bar * view.scale, words.far(bar) if report.on_map else f"{bar:g}")
+    scale_bar(drawing, view, bar * view.scale, words.far(bar) if report.on_map else f"{bar:g}")
     taken: list[tuple[float, float, float]] = []
     for name, *place in report.backdrop.names:
         x, y = view(np.array(place)).tolist()
@@ -170,7 +169,7 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None
             drawing.text(x - 6 if before else x + 6, low, name, "place", "end" if before else "start")
 
 
-def _scale(drawing: Drawing, view: View, width: float, told: str) -> None:
+def scale_bar(drawing: Drawing, view: View, width: float, told: str) -> None:
     """A bar of ``width`` picture units below a map, with its length beside it."""
     right, bottom = view.side, view.side + 11
     drawing.text(right - width - 8, bottom + 4, told, "scale", "end")
@@ -189,7 +188,7 @@ def shape(view: View, cells: DrawnCells, chosen: IntArray) -> str:
     return "".join(parts)
 
 
-def _shades(drawing: Drawing, view: View, cells: DrawnCells, level: IntArray | Levels) -> None:
+def shades(drawing: Drawing, view: View, cells: DrawnCells, level: IntArray | Levels) -> None:
     """The cells of level 1, 2 and 3."""
     for number_, style in enumerate(("b95", "b80", "b50"), 1):
         drawing.path(shape(view, cells, np.flatnonzero(level == number_)), style)
@@ -222,7 +221,7 @@ def one_step(
         (left, bottom), (right, top) = view(cells.low), view(cells.high)
         drawing.frame(left, top, right - left, bottom - top, "model-box")
     if person.levels is not None:
-        _shades(drawing, view, cells, person.levels[at])
+        shades(drawing, view, cells, person.levels[at])
         drawing.segments(((view(a), view(b)) for a, b in cells.outline(np.flatnonzero(person.levels[at]))), "outline")
     if not small:
         names_and_scale(drawing, view, report)
@@ -249,38 +248,3 @@ def around(cells: DrawnCells, space: StateSpace, policy: PolicyGraph, state: int
     half = min(reach, float((cells.high - cells.low).max()) / 2)
     low = np.clip(centre - half, cells.low, np.maximum(cells.low, cells.high - 2 * half))
     return View.around(low, low + 2 * half)
-
-
-def covered_set(
-    cells: DrawnCells,
-    space: StateSpace,
-    policy: PolicyGraph,
-    state: int,
-    finding: str,
-    report: ReleaseReport | None = None,
-    metres: float | None = None,
-) -> Drawing:
-    """The cells that the policy joins to one, and the distance that is covered (``metres``) as the scale."""
-    near = np.setdiff1d(policy.neighbors(state), [state]).astype(np.int64)
-    view = around(cells, space, policy, state)
-    drawing = Drawing(SIDE, SIDE, finding, "map", scales=True, margin=MARGIN)
-    if report is None:
-        drawing.frame(0, 0, SIDE, SIDE, "land")
-        drawing.path(shape(view, cells, np.unique(cells.of)), "any-cell")
-    else:
-        ground(drawing, view, report)
-    drawing.path(shape(view, cells, np.unique(cells.of[near])), "joined")
-    drawing.path(shape(view, cells, cells.of[[state]]), "chosen")
-    if metres:
-        _scale(drawing, view, metres * view.scale, length(metres))
-    return drawing
-
-
-def by_hour(report: ReleaseReport, people: FloatArray, steps: tuple[float, float, float], finding: str) -> Drawing:
-    """Expected people per cell in three shades; cells with fewer than the least step are not drawn."""
-    assert report.cells is not None
-    view = view_of(report, SIDE / 2)
-    drawing = Drawing(view.side, view.side, finding, "map", scales=True)
-    ground(drawing, view, report)
-    _shades(drawing, view, report.cells, np.asarray(sum((people >= step).astype(np.int64) for step in steps)))
-    return drawing
