@@ -47,7 +47,7 @@ def _alike(slots: IntArray, first: int) -> int:
 def _come(
     moves: SlotMoves, j: int, chances: FloatArray, before: FloatArray, belief: FloatArray, first: int, end: int
 ) -> None:
-    """What comes into state j by stored moves, into ``belief`` (n,), of people from ``first`` up to ``end``."""
+    """Add the chances that come into state j by stored moves: ``belief`` (n,) of people from ``first`` to ``end``."""
     row = belief[first:end]
     for e in range(moves.column_indptr[j], moves.column_indptr[j + 1]):
         come, chance = before[moves.column_indices[e]][first:end], chances[e]

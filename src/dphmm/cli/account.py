@@ -69,7 +69,7 @@ def account(
     delta: str | None,
     as_json: bool,
 ) -> None:
-    """Print what has been spent, per subject and query and at most, and which theorem each total is of.
+    """Print the spending of each subject and query, the largest total, and the theorem behind each total.
 
     With --model, also or only, the guarantee under which a model (hidden or not) was learned, and with a ledger
     what both lose together. With --temporal, M is the

@@ -57,7 +57,7 @@ class CheckOptions(TableOptions):
 
 @command("check", CheckOptions, hidden=_OF_RELEASE)
 def check(options: CheckOptions) -> int:
-    """Look at a table before anything is spent: what would it be to a release? For its owner alone.
+    """Look at a table as a release sees it, before anything is spent. For its owner alone.
 
     TRAJ and options are those of dphmm release, of which only --model is needed; with --ledger it says what is left for
     these people. Nothing is drawn, spent, written or published; figures are coarse, and no option is to be fitted to

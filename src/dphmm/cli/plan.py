@@ -46,7 +46,7 @@ _MOST_TIMES = 12
 
 @command("plan", PlanOptions)
 def plan(options: PlanOptions) -> None:
-    """What to set: when to ask, and what a total buys, before anything is spent.
+    """Choose when to ask, and see what each total buys, before anything is spent.
 
     Schedules are tried on invented people who move as the model says. Nothing but model, policy and options is looked
     at. Printed for a quarter, a half and twice the total too: the schedule, the expected error, and what a reader

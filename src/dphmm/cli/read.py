@@ -110,7 +110,7 @@ class ReadOptions(MessageOptions):
 
 @command("read", ReadOptions)
 def read(options: ReadOptions) -> int:
-    """What a reader makes of a release: OUT is its folder, and nothing else is needed.
+    """Estimate places, shares and the odds of an event from a release. OUT is its folder; nothing else is needed.
 
     Without an option: what may be concluded, and what not. With --estimates, --by, --event or --paths, what all its
     answers together say. All of it is computed from what was published: it spends nothing, and anybody can do it. The

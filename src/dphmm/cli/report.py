@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @force
 @messages
 def report(**given: Any) -> int:
-    """Make one HTML page of a release: to look at, to keep in its folder, to give away with it.
+    """Make one HTML page of a release: a map, the errors and the spent budget.
 
     What was published, what is guaranteed, what a reader can still find, what is not protected and what was spent; a
     map with what a reader believes of people step by step; how far off they are over the day, expected from public

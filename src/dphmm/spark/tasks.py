@@ -367,11 +367,11 @@ class CountLabelled(CountOwners):
 
     @property
     def n_states(self) -> int:  # type: ignore[override]
-        """How many pairs there are."""
+        """The number of pairs."""
         return self.states.n_states * self.states.n_symbols
 
     def counter(self) -> LabelledCounter:
-        """One of known states."""
+        """A counter of known states."""
         return LabelledCounter(self.states.n_states, self.states.n_symbols, self.caps)
 
 

@@ -22,10 +22,10 @@ from dphmm.types import BoolArray
 
 
 class EventLog(Part, frozen=True, kw_only=True):
-    """What the rows of cases tell beside their answers.
+    """The public facts about the rows of cases, beside their answers.
 
     case_names : random: drawn, and cases are sorted by them; kept: as in the source.
-    times : What is published of when an event was.
+    times : The published form of the times of events.
     length : The public number of rows of every case, END after its last event; null where rows end with their case.
     length_hidden : Whether two cases that differ in length alone are neighbouring paths.
     """

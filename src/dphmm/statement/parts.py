@@ -88,7 +88,7 @@ class StatedFile(Part, frozen=True, kw_only=True):
 
 
 class SubjectNames(Part, frozen=True, kw_only=True):
-    """How people are told apart by their names.
+    """The rule that tells people apart by their names.
 
     spelling : same: names that differ in capitals, blanks or forms of Unicode alone are of one person; exact: every
         spelling is a person.

@@ -590,7 +590,7 @@ Unprotected = list[Annotated[str, rule(enum=list(NOT_PROTECTED))]]
 
 
 class ReleaseStatement(Part, frozen=True, kw_only=True):
-    """What was promised about a released file, what it cost, and what is not protected. Every member is public.
+    """The promise about a released file, its cost, and the facts that are not protected. Every member is public.
 
     format : Of this kind of statement.
     algorithm_version : Other versions make other plans from the same choices.

@@ -49,7 +49,7 @@ def whole_name(name: str) -> str:
 
 
 def _whole_number(name: str) -> tuple[str, str, str]:
-    """What whole numbers have in common that differ in zeros after a point alone, without a branch."""
+    """The parts of a whole number that zeros after its point do not change, without a branch."""
     before, point, after = name.partition(".")
     return before, after.strip("0"), point[len(after) :]
 
