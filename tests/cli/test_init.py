@@ -91,7 +91,7 @@ def test_init_reads_names_that_another_delimiter_separates(sign, named, run, fol
         ("OBJECTID,t,lat,lon,Shape", COLUMN, ('"OBJECTID" may number the rows', 'about? "Shape"; ')),
         ("Unnamed: 0,index,record,t,lat,lon", COLUMN, ('"Unnamed: 0" or "index" or "record" may number',)),
         ("user_id,device,t,lat,lon", COLUMN, ('about? "user_id" or "device"; user = ',)),
-        ("row_id,session,t,page", COLUMN, ('about? "session"; "row_id" may number the rows',)),
+        ("row_id,session,t,place", COLUMN, ('about? "session"; "row_id" may number the rows',)),
         ("é,t,lat,lon", COLUMN, ('about? "é"; user = ',)),
         ("ID,Case Number,Date,Beat,Latitude,Longitude", COLUMN, ('about? "Case Number" or "Beat"; "ID" may number',)),
         ("case_id,date,lat,lon", COLUMN, ('about? "case_id"; user = ',)),
@@ -374,6 +374,8 @@ def test_activities_that_are_numbers_are_labels_from_init_to_an_event_log(begun,
         ("case_id,activity,lifecycle,resource,timestamp", ("case_id", "timestamp", "activity")),
         ("Activity;Case ID;Start Timestamp;Complete Timestamp", ("Case ID", COLUMN, "Activity")),
         ("case,page,timestamp", None),
+        ("row_id,session_id,timestamp,page", ("session_id", "timestamp", "page")),
+        ("user_id,session_id,timestamp,page", None),
         ("case_id,case_owner,activity,date", ("case_id", "date", "activity")),
         ("case_id,activity,step", None),
         ("case_id,trace_case,activity,t", ("case_id", "t", "activity")),
@@ -387,7 +389,8 @@ def test_a_table_of_cases_activities_and_times_is_an_event_log_whatever_they_are
     assert (roles if data.get("kind") == "events" else None) == columns
     assert ('# lifecycle = "start"' in text) == ("lifecycle" in header)
     assert ("per" not in pipeline["plan"] and "step" not in pipeline["fit"]) or columns is None
-    assert ('noun = "case"' in text) == (columns is not None)
+    noun = "session" if "session" in header else "case"
+    assert (f'noun = "{noun}"' in text) == (columns is not None)
 
 
 def test_numbered_columns_beside_a_time_are_no_steps(begun):

@@ -39,7 +39,7 @@ def test_every_other_name_leads_to_one_that_there_is_and_is_none_itself():
     [
         ("relase", "dphmm: no command relase", "dphmm release"),
         ("tune", "dphmm: no command tune", "dphmm plan --target-error"),
-        ("model gird", "dphmm model: no kind gird", "grid"),
+        ("import cvs t.csv", "dphmm import: no kind cvs", "csv"),
         ("query count", "dphmm query: no kind count", "histogram"),
         ("release t.csv --eps 1", "dphmm release: no option --eps", "--epsilon"),
         ("plan m.npz --budget 12", "dphmm plan: no option --budget", "--path-epsilon"),

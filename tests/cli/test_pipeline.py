@@ -506,8 +506,11 @@ def test_cases_are_released_under_the_names_of_the_ledger(run, tmp_path):
     ]
     header = ["case:concept:name", "concept:name", "time:timestamp"]
     write_rows(tmp_path / "log.csv", header, rows)
-    (tmp_path / "states.csv").write_text("state\na\nb\nEND\n")
     (tmp_path / "release.toml").write_text(EVENTS)
+    (tmp_path / "states.csv").write_text("state\na\nb\n")
+    refused = run("run", tmp_path / "release.toml", "-q", code=2).stderr
+    assert "length: got 3; expected a state called END" in refused and not (tmp_path / "ledger.db").exists()
+    (tmp_path / "states.csv").write_text("state\na\nb\nEND\n")
     run("run", tmp_path / "release.toml", "-q")
     before = (tmp_path / "out" / "released.parquet").read_bytes()
     released = read_table(tmp_path / "out" / "released.parquet")

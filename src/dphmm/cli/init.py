@@ -112,6 +112,9 @@ _MOVING = re.compile(
 #: Who a row of an event log is about; on a map a case is what happened there: a crime, an accident.
 _CASE = re.compile("case(?:id)?")
 _ACTIVITIES = ("activity", "concept:name", "event", "task", "action")
+#: Sessions of a site begin at any time, so they are asked by position; beside a user they are trips of that user.
+_SESSION = re.compile("(?:session|visit)(?:id)?")
+_PAGES = ("page", "url")
 _NAMING = re.compile("ids?|identifier|key|code|name|number|no|hash|local")
 _ROW_NUMBER = re.compile(
     "id|index|idx|record(?: ?id)?|row(?: ?id| number)?|object ?id|[fog]id|uuid|guid|event id|unnamed|seq|no|nr|number"
@@ -209,14 +212,19 @@ def header(source: Text) -> tuple[list[str], list[str]]:
 
 
 def _log(columns: Sequence[str]) -> Known | None:
-    """The layout of a table with one column of cases, times, and a column of activities, whatever they are called."""
+    """The layout of a table with one column of cases, times, and a column of activities, whatever they are called.
+
+    Sessions with pages are cases too, if no column names somebody else.
+    """
     words = {name: [word for word in _words(name) if not _NAMING.fullmatch(word)] for name in columns}
-    cases = [name for name in columns if words[name] and all(map(_CASE.fullmatch, words[name]))]
     times = [name for name in columns if looks_like_times(name)]
-    activity = next((name for name in columns if name.lower() in _ACTIVITIES), None)
+    of_sessions = not any(map(_moves, columns))
+    naming, states, noun = (_SESSION, _PAGES, "session") if of_sessions else (_CASE, _ACTIVITIES, "case")
+    cases = [name for name in columns if words[name] and all(map(naming.fullmatch, words[name]))]
+    activity = next((name for name in columns if name.lower() in states), None)
     if len(cases) != 1 or not times or activity is None:
         return None
-    return _LOG._replace(columns=(cases[0], times[0] if len(times) == 1 else "", activity))
+    return _LOG._replace(columns=(cases[0], times[0] if len(times) == 1 else "", activity), noun=noun)
 
 
 def _standard(known: Known, columns: Sequence[str]) -> list[str]:

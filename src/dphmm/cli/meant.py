@@ -61,7 +61,7 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "--until": ("--to",),
 }
 #: Names that are less alike than this are not the same name misspelt.
-_ALIKE = 0.7
+_ALIKE = 0.65
 
 
 def meant(name: str, known: Iterable[str]) -> str:

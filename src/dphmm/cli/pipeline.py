@@ -42,6 +42,7 @@ from dphmm.cli.meant import meant
 from dphmm.cli.options import ONE_OF_MANY, PlanOptions, duration, messages, options_of
 from dphmm.errors import InvalidInput
 from dphmm.session.options import PLAN_CHOICES
+from dphmm.statement.events import check_has_end
 from dphmm.statement.files import statement_path
 from dphmm.storage.case_names import names_path
 from dphmm.storage.inputs import checked_input, file_digest
@@ -410,7 +411,7 @@ class Pipeline:
     def _check_promise(self) -> None:
         """Raise InvalidInput for what a plan or a release would refuse after a fit or a query is spent."""
         from dphmm.cli.fit import fit
-        from dphmm.cli.fit_data import times
+        from dphmm.cli.fit_data import public_space, times
         from dphmm.cli.plan import plan
         from dphmm.cli.release import release
         from dphmm.cli.release_job import ReleaseOptions, check_asked
@@ -421,7 +422,10 @@ class Pipeline:
             with options_called(self.members(name)):
                 words, promise = self.command(name, 1).words, None
                 if name == "fit":
-                    step = times(fit.make_context(name, list(words[1:])).params)["step"]
+                    asked = fit.make_context(name, list(words[1:])).params
+                    step = times(asked)["step"]
+                    if "length" in self.stages["data"] and self.is_drawn(name):
+                        check_has_end(public_space(asked, asked["trajectories"]), self.stages["data"]["length"])
                 elif name == "plan":
                     promise = options_of(plan, PlanOptions, words).promise
                 else:

@@ -156,7 +156,10 @@ class TableCheck:
 
 
 #: What gives people an answer who have no row at the steps that are asked.
-_ASK_THEM = ", who have no row at a step that is asked; of steps with a clock dphmm plan --hours A-B asks some alone"
+_ASK_THEM = (
+    ", who have no row at a step that is asked: dphmm plan --hours A-B asks in some hours of the clock alone; without "
+    "a plan, dphmm release --path-epsilon asks at each row, with the --epsilon of one answer"
+)
 
 
 class Unplaced:

@@ -59,8 +59,8 @@ the model leaves it, or a label, impossible at some step: what answers tell of a
         The ``length`` is a public choice: rows that happen to be as many in every case tell how long each case is.
         Raises InvalidInput where a case has another number of rows, or no state is called `END`.
         """
-        if length is not None and setting.space.index_of(END) < 0:
-            raise InvalidInput("length", length, f"a state called {END}, which stands after the last event of a case")
+        if length is not None:
+            check_has_end(setting.space, length)
         for rows_of_case in [] if length is None else np.unique(np.diff(rows.first)).tolist():
             if rows_of_case != length:
                 written = f"{length} rows of every case, as dphmm import events --length {length} writes them"
@@ -73,6 +73,14 @@ the model leaves it, or a label, impossible at some step: what answers tell of a
             and not setting.varies
             and isinstance(setting.options.constraint, Support)
             and hides_lengths(setting.model, setting.policy, setting.space, length),
+        )
+
+
+def check_has_end(space: StateSpace, length: int) -> None:
+    """Raise InvalidInput for cases of one ``length`` where no state is called `END`."""
+    if space.index_of(END) < 0:
+        raise InvalidInput(
+            "length", length, f"a state called {END} among the names of states: it stands after a last event"
         )
 
 
