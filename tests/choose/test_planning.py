@@ -35,6 +35,8 @@ from dphmm.choose.simulated import (
     laws_of_steps,
     likelihood_columns,
     places,
+    side_by_side,
+    steps_side_by_side,
     walks,
 )
 from dphmm.cli.plan import _when
@@ -294,7 +296,7 @@ def test_people_are_asked_where_the_schedule_asks(promise, thin):
     before = np.repeat(MODEL.initial[:, None], 9, axis=1)
     given = [[] for _ in range(9)]
     asked = 0
-    for t, beliefs, answers in followed.steps(np.arange(9)):
+    for t, beliefs, answers in steps_side_by_side([followed], np.arange(9)):
         before = MOVES.T @ before
         for person in range(9):
             p = before[:, person]
@@ -317,7 +319,7 @@ def test_invented_people_are_asked_at_staggered_times_of_their_own_within_the_ho
     schedule, ladder = tried.choose(6)
     assert (schedule.kind, schedule.releases, ladder[0].asked) == ("staggered", 3, 3.0)
     asked = [set() for _ in range(40)]
-    for t, _, answers in tried.simulated(schedule).steps(np.arange(40)):
+    for t, _, answers in steps_side_by_side([tried.simulated(schedule)], np.arange(40)):
         for person in answers.who.tolist():
             asked[person].add(t)
     own = [tried.in_steps(schedule).of(str(person)) for person in range(40)]
@@ -336,7 +338,7 @@ def test_thresholds_are_the_mean_spreads_after_a_release():
     releases = planner.simulated(schedule)
     spreads = releases.spreads(400, np.arange(12))
     middle = schedule.at[2]
-    after = next(beliefs for t, beliefs, _ in releases.steps(np.arange(12)) if t == middle)
+    after = next(beliefs for t, beliefs, _ in steps_side_by_side([releases], np.arange(12)) if t == middle)
     for found in spreads[:20]:
         after = MOVES.T @ after
         means = LINE.answers[:, 0] @ after
@@ -450,7 +452,7 @@ def test_estimates_side_by_side_are_those_of_a_session_and_of_a_smoother(start, 
         assert np.allclose(again, smoothed_means[person, np.array(schedule.at) - 1], atol=1e-9, rtol=0)
     if constraint == "support":
         own = followed.errors()
-        beliefs = [beliefs.copy() for _, beliefs, _ in followed.steps(np.arange(4))]
+        beliefs = [beliefs.copy() for _, beliefs, _ in steps_side_by_side([followed], np.arange(4))]
         # The belief says how far off its nearest state is.
         spread = np.abs(LINE.own_answers - LINE.own_answers.T)
         believed = np.mean([(spread @ step / step.sum(axis=0)).min(axis=0) for step in beliefs])
@@ -465,8 +467,8 @@ def test_schedules_side_by_side_have_the_errors_that_they_have_alone(constraint)
     for epsilon, at, spreads in ((2, [2, 3, 7, 12], ()), (5, [3, 14], ()), (1, range(1, 15), (1.0, 0.9, 0.8, 0.7))):
         setting = Setting.of(MODEL, NEAR, LINE, epsilon, constraint=constraint)
         releases.append(of_paths(setting, Schedule(promise, epsilon, at, spreads), paths, 3))
-    together = simulated.side_by_side(releases, who)
-    assert np.allclose(together, [release.each(who) for release in releases], atol=1e-12, rtol=0)
+    together = side_by_side(releases, who)
+    assert np.allclose(together, [side_by_side([release], who)[0] for release in releases], atol=1e-12, rtol=0)
     assert together[:, 0, 2].tolist()[:2] == [4, 2] and len(set(together[2, :, 2])) > 1
 
 
@@ -484,8 +486,8 @@ def test_errors_do_not_hang_on_how_many_are_kept_at_once():
     schedule = Schedule(dphmm.SequencePromise(1, steps=9), 1, [5])
     paths = walks(MODEL, 6, 9, np.random.default_rng(2))
     followed = of_paths(setting, schedule, paths, 1)
-    whole = np.array([beliefs[:, 3] for _, beliefs, _ in followed.steps(np.arange(6))])
-    alone = np.array([beliefs[:, 0] for _, beliefs, _ in followed.steps(np.arange(3, 4))])
+    whole = np.array([beliefs[:, 3] for _, beliefs, _ in steps_side_by_side([followed], np.arange(6))])
+    alone = np.array([beliefs[:, 0] for _, beliefs, _ in steps_side_by_side([followed], np.arange(3, 4))])
     assert np.allclose(whole, alone, atol=1e-15)
 
 

@@ -91,7 +91,6 @@ def test_init_reads_names_that_another_delimiter_separates(sign, named, run, fol
         ("OBJECTID,t,lat,lon,Shape", COLUMN, ('"OBJECTID" may number the rows', 'about? "Shape"; ')),
         ("Unnamed: 0,index,record,t,lat,lon", COLUMN, ('"Unnamed: 0" or "index" or "record" may number',)),
         ("user_id,device,t,lat,lon", COLUMN, ('about? "user_id" or "device"; user = ',)),
-        ("row_id,session,t,place", COLUMN, ('about? "session"; "row_id" may number the rows',)),
         ("é,t,lat,lon", COLUMN, ('about? "é"; user = ',)),
         ("ID,Case Number,Date,Beat,Latitude,Longitude", COLUMN, ('about? "Case Number" or "Beat"; "ID" may number',)),
         ("case_id,date,lat,lon", COLUMN, ('about? "case_id"; user = ',)),

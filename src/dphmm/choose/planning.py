@@ -55,6 +55,7 @@ from dphmm.choose.simulated import (
     places,
     places_of_states,
     side_by_side,
+    steps_side_by_side,
     walks,
 )
 from dphmm.errors import DphmmError, InvalidInput
@@ -115,8 +116,8 @@ _MOVES_OF_A_STEP, _MORE_FOLLOWED = 0.35, 1.6
 _MOST_LOOKED_AT, _LATER = 64, 0.635
 #: A smaller share of a belief moves no printed figure.
 _UNLIKELY = 1e-15
-#: Likelihoods that are computed together: of so many answers times states.
-_TOGETHER = 2 * 10**6
+#: What is computed together: so many likelihoods of answers at most, of which many are equal; so many distances.
+_MOST_ADDED, _TOGETHER = 2**24, 2 * 10**6
 _HOURS = re.compile(r"([0-9]{1,2})-([0-9]{1,2})")
 
 
@@ -224,7 +225,7 @@ def _add_answers(logs: FloatArray, plan: StepPlan, states: IntArray, count: int,
     """Add to beliefs in logs (N, n) what so many answers of each of some states (n,) under one plan say."""
     while count:
         # The likelihoods of many answers are computed in one call.
-        steps = min(count, max(1, _TOGETHER // logs.size))
+        steps = min(count, max(1, _MOST_ADDED // logs.size))
         drawn = np.concatenate([answer_under(plan, states, bits)[0] for _ in range(steps)])
         likely = likelihood_rows(plan, drawn)
         each = likely.values
@@ -864,7 +865,7 @@ class World:
         )
         logs, asked = self._prior(len(paths)), 0
         stops = {end: after for after, end in ends}
-        for t, _, answers in simulated.steps(np.arange(len(paths))):
+        for t, _, answers in steps_side_by_side([simulated], np.arange(len(paths))):
             if len(answers.who):
                 logs[:, answers.who] += np.log(answers.likelihood)
                 asked += len(answers.who)

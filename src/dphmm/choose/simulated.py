@@ -509,14 +509,10 @@ class SimulatedReleases:
     def errors(self, who: IntArray | None = None) -> Errors:
         """Errors of the guesses about some people, or about all. Raises as the planner does."""
         people = np.arange(len(self.paths)) if who is None else who
-        return self.of_people(people, self.each(people))
-
-    def each(self, who: IntArray) -> FloatArray:
-        """The mean errors of some people's guesses, online and smoothed, and their number of answers (n, 3)."""
-        return np.asarray(side_by_side([self], who)[0])
+        return self.of_people(people, side_by_side([self], people)[0])
 
     def of_people(self, who: IntArray, each: FloatArray) -> Errors:
-        """The errors of all whom some people stand for, from what `each` found of these."""
+        """The errors of all whom some people stand for, from those of `side_by_side` about these."""
         order = np.argsort(who)
         each, weights = each[order], self.weights[who[order]]
         online, smoothed, asked = (_mean(column, weights) for column in each.T)
@@ -535,10 +531,6 @@ class SimulatedReleases:
             measured = self.setting.space.distances(guesses, self.there[at])
             off = off + measured - np.linalg.norm(guesses - self.guesses.points[paths], axis=-1)
         return np.asarray(off)
-
-    def steps(self, part: IntArray) -> Iterator[tuple[int, FloatArray, AnswerLikelihoods]]:
-        """`steps_side_by_side` of these releases alone."""
-        return steps_side_by_side([self], part)
 
     def _answered(self, t: int, beliefs: FloatArray, states: IntArray, bits: ReplayBits) -> FloatArray:
         """The likelihoods (N, k) of answers drawn about ``states`` (k,), under the plans of beliefs (N, k)."""
@@ -585,7 +577,7 @@ class SimulatedReleases:
         """The mean spread of some people 1, 2, ... steps after the release in the middle, until it has settled."""
         asked = np.flatnonzero(self._named) + 1
         middle = int(asked[len(asked) // 2])
-        beliefs = next(after for t, after, _ in self.steps(who) if t == middle)
+        beliefs = next(after for t, after, _ in steps_side_by_side([self], who) if t == middle)
         spreads: list[float] = []
         while len(spreads) < longest:
             beliefs = self.moves.ahead(beliefs, middle + len(spreads) + 1)
@@ -601,9 +593,10 @@ def most_side_by_side(steps: int, states: int) -> int:
 
 
 def side_by_side(releases: Sequence[SimulatedReleases], who: IntArray) -> FloatArray:
-    """`SimulatedReleases.each` (r, n, 3) of some releases that differ in setting and schedule alone.
+    """The mean errors of people's guesses, online and smoothed, and their numbers of answers (r, n, 3).
 
-    Beliefs about a person under each schedule are columns of one matrix: a move of many columns costs less for each.
+    The releases differ in setting and schedule alone. Beliefs about a person under each schedule are columns of one
+    matrix: a move of many columns costs less for each.
     """
     first, many = releases[0], len(releases)
     steps = len(first._looked)

@@ -25,7 +25,7 @@ from dphmm.cli.init import first_of, header
 from dphmm.cli.options import PlanOptions, argument, command, loaded_model, option, options_of, spelling_of
 from dphmm.cli.pipeline import LEDGER, MODEL, PEOPLE, STAGES, Pipeline, run_stage
 from dphmm.cli.plan import plan
-from dphmm.cli.release import read_rows, release
+from dphmm.cli.release import read_rows
 from dphmm.cli.release_job import Job, ReleaseOptions, TableOptions, check_asked
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -121,15 +121,15 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_js
                         for label, _, part in labelled
                         if label == "noise" and "expected error" in part
                     ]
-    options = options_of(release, ReleaseOptions, scratch.command("release", 1).words)
-    options = replace(options, trajectories=str(scratch.folder / PEOPLE), ledger=str(pipeline.ledger))
+    people = str(scratch.folder / PEOPLE)
+    options = replace(scratch.release_options(1), trajectories=people, ledger=str(pipeline.ledger))
     with options_called(pipeline.members("release")):
         check_asked(options)
         figures = _figures(replace(options, plan=None) if stand_in else options, allowed)
         if figures.is_doubtful:
             # An import keeps no other columns; their names are in the source.
             figures = replace(figures, other_people=_other_people(pipeline))
-        rejected, listed = Counter(figures.rejected), rejected_path(str(scratch.folder / PEOPLE))
+        rejected, listed = Counter(figures.rejected), rejected_path(people)
         if listed.exists():
             with listed.open(encoding="utf-8", newline="") as lines:
                 rejected.update(line["reason"] for line in DictReader(lines))

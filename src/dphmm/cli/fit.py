@@ -21,7 +21,6 @@ from dphmm.accounting.event import LearningEvent, learning_event
 from dphmm.accounting.person import SPELLINGS
 from dphmm.cli.console import REJECTED, Console, fields_named, option_of, print_json, reworded
 from dphmm.cli.fit_data import (
-    DEFAULT_SPEED,
     FIELDS,
     LEFT_OUT,
     answers_words,
@@ -66,6 +65,7 @@ from dphmm.cli.publishing import (
     tell_fit,
 )
 from dphmm.errors import InvalidInput
+from dphmm.storage.fits import DEFAULT_SPEED
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.private_tables import in_words, list_rejected, rejected_path
 from dphmm.storage.tables import column_names
@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from dphmm.markov.slots import Slots
     from dphmm.markov.trajectories import FitSummary, OwnedSequences
     from dphmm.states.space import StateSpace
-    from dphmm.states.trajectory import Trajectories
     from dphmm.storage.publications import AdmitFit
     from dphmm.storage.trajectories import Loaded
 
@@ -88,10 +87,18 @@ NOT_PRIVATE = (
 
 def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     from dphmm.choose.details import fit_lines
+    from dphmm.markov.trajectories import Source, fit_trajectories
     from dphmm.storage.models import by_name, save_model, save_people
 
     check_states(given)
-    choices = {**times(given), **_counting(given)}
+    choices = times(given) | {
+        "smoothing": finite_number("0" if given["smoothing"] is None else given["smoothing"], "--smoothing"),
+        "initial": given["initial"],
+        "min_count": 1 if given["min_count"] is None else given["min_count"],
+        "all_cells": bool(given["all_cells"]),
+        "merge_rare": given["merge_rare"],
+        "slots": _slots(given),
+    }
     with console.progress("fit") as progress, steady(path) as sha256:
         bins = bins_of(choices["step"], column_names(path))
         loaded = load_trajectories(
@@ -105,7 +112,11 @@ def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
         if progress is not None:
             progress(1, 2)
         choices["max_speed"] = speed_limit(given, rows.time is not None, rows.lat is not None)
-        model, summary = _fitted(rows, space_of(given, rows.placed), (path.name, sha256), choices)
+        space = space_of(given, rows.placed)
+        near = "neighbours" if space.kind == "grid" else None
+        with fields_named({**FIELDS, "time": "--max-speed" if choices["max_speed"] else "--gap"}):
+            source = Source(path.name, sha256)
+            model, summary = fit_trajectories(rows, space, smoothing_support=near, source=source, **choices)
         rate = jump_rate(given)
         if rate is not None:
             # A jump leaves no move impossible.
@@ -132,27 +143,6 @@ def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     warn_of_order(path, console)
     console.warn(NOT_PRIVATE)
     return REJECTED if rejected else 0
-
-
-def _fitted(
-    rows: Trajectories, space: StateSpace, source: tuple[str, str], choices: dict[str, Any]
-) -> tuple[MarkovModel, FitSummary]:
-    from dphmm.markov.trajectories import Source, fit_trajectories
-
-    near = "neighbours" if space.kind == "grid" else None
-    with fields_named({**FIELDS, "time": "--max-speed" if choices["max_speed"] else "--gap"}):
-        return fit_trajectories(rows, space, smoothing_support=near, source=Source(*source), **choices)
-
-
-def _counting(given: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "smoothing": finite_number("0" if given["smoothing"] is None else given["smoothing"], "--smoothing"),
-        "initial": given["initial"],
-        "min_count": 1 if given["min_count"] is None else given["min_count"],
-        "all_cells": bool(given["all_cells"]),
-        "merge_rare": given["merge_rare"],
-        "slots": _slots(given),
-    }
 
 
 def _slots(given: Mapping[str, Any]) -> Slots | None:
@@ -196,12 +186,18 @@ def _document(summary: FitSummary, loaded: Loaded, path: str) -> dict[str, Any]:
 
 def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     """Learn, write and say what was promised; returns the exit code, which depends on no row."""
-    from dphmm.storage.models import remove_people, save_model
+    from dphmm.markov.private.chain import noisy_moves
+    from dphmm.markov.stochastic import beginning
+    from dphmm.statement.learning import Learning, published_parts
+    from dphmm.statement.parts import document
+    from dphmm.storage.models import by_name, remove_people, save_model
 
     check_states(given)
     source = source_of(path, given)
-    space, timing, noise = public_space(given, source), times(given), _noise(given, path)
-    mask, slots = _mask(given, space), _slots(given)
+    space, timing, slots = public_space(given, source), times(given), _slots(given)
+    noise = caps_of(given) | {"initial": beginning(given["initial"], given["step"])[0], "source": path.name}
+    with fields_named({"moves": "--moves"}):
+        mask = noisy_moves(space, given["moves"])
     console.say([("noise", _noise_words(space, noise, mask, slots, timing["step"]))])
     with console.progress("fit") as progress:
         # A sequence of one row has no move; where it matters which row comes first it counts.
@@ -225,9 +221,26 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         save_model(model, given["output"])
     list_rejected(given["output"], rejected, path)
     if given["as_json"]:
-        print_json({**_private_document(model, event, given["output"]), **kept_document(stored)})
+        figures = {
+            "private": event.secure,
+            "states": model.n_states,
+            "possible_transitions": model.n_transitions,
+            "moves": model.provenance["mask"],
+            "learning": document(Learning.of(event)),
+            "published": published_parts(event),
+            "left_out": left_out(LEFT_OUT, given["output"]),
+            "output": given["output"],
+        }
+        print_json(figures | kept_document(stored))
     console.say([*kept_rows(stored, given["ledger"]), *owner_rows(stored, given["ledger"])])
-    _say_private(model, event, given, console)
+    of = "all pairs" if model.provenance["mask"] == "all pairs" else "neighbouring cells"
+    moves = f"{model.n_transitions} possible, of {of}"
+    console.say([("states", f"{model.n_states}, all public"), ("moves", moves), *promised(event, {})])
+    if given["state_column"] is not None and not is_table(given["answers"]):
+        console.say([("", answers_words(model))])
+    notes = [by_name(note, model.space) for note in model.notes if "without privacy" not in note]
+    console.say([("", line) for line in (*notes, left_out(LEFT_OUT, given["output"]), f"written to {given['output']}")])
+    warn_replayable(event, console)
     warn_of_order(path, console)
     return 0
 
@@ -260,16 +273,6 @@ def _learned(
         return model
 
 
-def _noise(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    from dphmm.markov.stochastic import beginning
-
-    return {
-        **caps_of(given),
-        "initial": beginning(given["initial"], given["step"])[0],
-        "source": path.name,
-    }
-
-
 def _noise_words(
     space: StateSpace, noise: Mapping[str, Any], mask: str | None, slots: Slots | None, step: int | None
 ) -> str:
@@ -292,46 +295,6 @@ def _noise_words(
         f"of scale {scale:.3g} on each of {counts:,} counts of moves: a move that is counted fewer than about "
         f"{3 * scale:,.0f} times is lost in it; where rows are few: {', '.join(remedies[:-1])} or {remedies[-1]}"
     )
-
-
-def _mask(given: Mapping[str, Any], space: StateSpace) -> str | None:
-    """The mask of the moves that get noise: those to neighbouring cells, or None for all."""
-    from dphmm.markov.private.chain import noisy_moves
-
-    with fields_named({"moves": "--moves"}):
-        return noisy_moves(space, given["moves"])
-
-
-def _say_private(model: MarkovModel, event: LearningEvent, given: Mapping[str, Any], console: Console) -> None:
-    from dphmm.storage.models import by_name
-
-    console.say([("states", f"{model.n_states}, all public"), ("moves", _moves(model)), *promised(event, {})])
-    if given["state_column"] is not None and not is_table(given["answers"]):
-        console.say([("", answers_words(model))])
-    notes = [by_name(note, model.space) for note in model.notes if "without privacy" not in note]
-    console.say([("", line) for line in (*notes, left_out(LEFT_OUT, given["output"]), f"written to {given['output']}")])
-    warn_replayable(event, console)
-
-
-def _moves(model: MarkovModel) -> str:
-    mask = model.provenance["mask"]
-    return f"{model.n_transitions} possible, of {'all pairs' if mask == 'all pairs' else 'neighbouring cells'}"
-
-
-def _private_document(model: MarkovModel, event: LearningEvent, path: str) -> dict[str, Any]:
-    from dphmm.statement.learning import Learning, published_parts
-    from dphmm.statement.parts import document
-
-    return {
-        "private": event.secure,
-        "states": model.n_states,
-        "possible_transitions": model.n_transitions,
-        "moves": model.provenance["mask"],
-        "learning": document(Learning.of(event)),
-        "published": published_parts(event),
-        "left_out": left_out(LEFT_OUT, path),
-        "output": path,
-    }
 
 
 METHODS = ("ngrams", "every-iteration", "paper-every-iteration", "paper-last-iteration-not-private")

@@ -29,6 +29,7 @@ from dphmm.samplers.entropy import ReplayBits
 from dphmm.states import H3, Grid, ordered_labels, space_of_names
 from dphmm.states.space import ANSWERS_OF_NAMES
 from dphmm.storage.csv_files import listed
+from dphmm.storage.fits import DEFAULT_SPEED
 from dphmm.storage.inputs import steady
 from dphmm.storage.private_tables import PrivateTable, refuse_private, rejected_path
 from dphmm.storage.public_tables import listed_names, space_of_answers
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.inputs import PathLike
-
-DEFAULT_SPEED = "150km/h"
-
 
 #: Answers of so many names are printed.
 _MOST_NAMES = 12

@@ -55,6 +55,7 @@ from dphmm.storage.tables import read_table
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
     from dphmm.accounting.publication import Publication
+    from dphmm.cli.release_job import ReleaseOptions
 
 #: What ran, with which options and inputs: for the owner alone, since it has hashes of private files.
 RECORD = "run.json"
@@ -254,10 +255,9 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
 
 def _check_limit(pipeline: Pipeline, console: Console) -> None:
     """Refuse now what the release would refuse for want of a limit, with a private fit spent before it."""
-    from dphmm.cli.release import release
-    from dphmm.cli.release_job import ReleaseOptions, names_limit, no_limit_refused
+    from dphmm.cli.release_job import names_limit, no_limit_refused
 
-    options = options_of(release, ReleaseOptions, pipeline.command("release", 1).words)
+    options = pipeline.release_options(1)
     if not (options.yes or names_limit(options) or console.can_ask):
         with options_called(pipeline.members("release")):
             raise no_limit_refused("No limit is set")
@@ -265,10 +265,10 @@ def _check_limit(pipeline: Pipeline, console: Console) -> None:
 
 def _check_before_a_plan(pipeline: Pipeline, record: Record, console: Console) -> None:
     """Look at the rows of the release before a policy and a plan are made for them, which can take minutes."""
-    from dphmm.cli.release import read_rows, release
-    from dphmm.cli.release_job import Job, ReleaseOptions, checked_batch
+    from dphmm.cli.release import read_rows
+    from dphmm.cli.release_job import Job, checked_batch
 
-    options = options_of(release, ReleaseOptions, pipeline.command("release", record.number).words)
+    options = pipeline.release_options(record.number)
     if not options.although:
         with options_called(pipeline.members("release")):
             # The steps that are asked are not known yet.
@@ -279,13 +279,10 @@ def _check_before_a_plan(pipeline: Pipeline, record: Record, console: Console) -
 
 def _check_not_asked(pipeline: Pipeline, record: Record) -> None:
     """Refuse a private fit if the release would refuse its model: people keep the model of their first answers."""
-    from dphmm.cli.release import release
-    from dphmm.cli.release_job import ReleaseOptions
-
     if not pipeline.ledger.exists():
         return
-    options = options_of(release, ReleaseOptions, pipeline.command("release", record.number).words)
-    users = read_table(options.trajectories, columns=["user"], text=["user"]).column("user").unique().to_pylist()
+    people = pipeline.release_options(record.number).trajectories
+    users = read_table(people, columns=["user"], text=["user"]).column("user").unique().to_pylist()
     with open_ledger(pipeline.ledger, read_only=True) as ledger:
         asked = {user for user, _ in ledger.sessions_of([str(user) for user in users])}
     if asked:
@@ -413,8 +410,7 @@ class Pipeline:
         from dphmm.cli.fit import fit
         from dphmm.cli.fit_data import public_space, times
         from dphmm.cli.plan import plan
-        from dphmm.cli.release import release
-        from dphmm.cli.release_job import ReleaseOptions, check_asked
+        from dphmm.cli.release_job import check_asked
 
         written = self.stages.get("model", {}).get("step")
         step = None if written is None else duration(str(written), "[model] step")
@@ -429,11 +425,18 @@ class Pipeline:
                 elif name == "plan":
                     promise = options_of(plan, PlanOptions, words).promise
                 else:
-                    options = options_of(release, ReleaseOptions, words)
+                    options = self.release_options(1)
                     check_asked(options)
                     promise = options.promise
                 if promise is not None:
                     promise.in_steps(step, 0)
+
+    def release_options(self, number: int) -> ReleaseOptions:
+        """The options of the release of a question. Raises as the command line does."""
+        from dphmm.cli.release import release
+        from dphmm.cli.release_job import ReleaseOptions
+
+        return options_of(release, ReleaseOptions, self.command("release", number).words)
 
     def _words(self, name: str, table: Mapping[str, Any]) -> list[str]:
         return [word.format(kind=table.get("kind", STAGES[name].kind)) for word in STAGES[name].words]

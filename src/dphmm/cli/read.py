@@ -306,8 +306,11 @@ def _shares(released: Released, beside: Sequence[Released], options: ReadOptions
         if regions is None or note not in regions.notes:
             console.note(note)
     if not (options.as_json or options.quiet) and len(population.densities) == 1:
-        for line in _share_lines(population.densities[0].regions):
+        shares = population.densities[0].regions
+        for line in aligned([(one_line(share.region), share_words(share)) for share in shares[:_SHOWN]]):
             click.echo(line)
+        if (rest := len(shares) - _SHOWN) > 0:
+            click.echo(f"and {rest} more regions, in the file")
     console.say([("people", f"{population.people:,}"), ("", PUBLIC), ("written", ", ".join(files)), ("", SHARES)])
     return _shares_document(population, files)
 
@@ -346,13 +349,6 @@ def _table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     import pyarrow as pa
 
     return pa.table({column: [row[column] for row in rows] for column in rows[0]})
-
-
-def _share_lines(shares: Sequence[Share]) -> list[str]:
-    """A line for each region, the first twenty."""
-    rows = [(one_line(share.region), share_words(share)) for share in shares[:_SHOWN]]
-    more = len(shares) - _SHOWN
-    return [*aligned(rows), *([f"and {more} more regions, in the file"] if more > 0 else [])]
 
 
 def share_words(one: Share) -> str:

@@ -56,9 +56,8 @@ def verify(as_json: bool, **given: Any) -> int:
         with Console().progress("verify") as progress:
             parts += _public(given, progress)
     else:
-        for name in _OF_A_MODEL:
-            if given[name] is not None:
-                raise InvalidInput(f"--{name}", str(given[name]), "--model and --policy with it")
+        if given["draws"] is not None:
+            raise InvalidInput("--draws", str(given["draws"]), "--model and --policy with it")
     if not parts:
         raise InvalidInput("--model, --policy", "nothing", "a model and a policy, or --samples A B")
     _print(parts, as_json)
@@ -118,9 +117,6 @@ class _StepCount:
 
     def document(self) -> dict[str, Any]:
         return {"asked": self.asked, "looked_at": self.asked if self.known else 1, "plans": self.plans}
-
-
-_OF_A_MODEL = ("draws",)
 
 
 def _print(parts: list[tuple[str, Any]], as_json: bool) -> None:
