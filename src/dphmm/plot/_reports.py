@@ -76,7 +76,7 @@ def nights(plan: SchedulePlan | ReleaseReport) -> Figure:
             raise InvalidInput("plan", "a plan that tells nothing of who stays", "one that does")
         return drawn
     reader, why = plan.found, "a report whose figures are not known"
-    if reader is not None and plan.prospects.stays is not None:
+    if reader is not None and reader.own_stay is None and plan.prospects.stays is not None:
         nobody = f"a file in which nobody has rows of a whole {reader.block}"
         why = f"stays that are not told: {reader.uncomputed}" if reader.uncomputed else nobody
     return _drawn(plan, figures.nights(plan), why, "a report that tells of who stays")
