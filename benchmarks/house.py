@@ -31,7 +31,7 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 63_863,
+    "code lines": 63_856,
     "code lines of tests": 83_139,
     "words of docs": 107_823,
     "circles of imports": 0,
@@ -43,7 +43,7 @@ LIMITS: dict[str, float] = {
     "docstrings that begin with a clause, %": 1,
     "names that say nothing": 9,
     "class names with several meanings": 0,
-    "short private functions used once": 219,
+    "short private functions used once": 216,
     "modules without a mirrored test": 30,
     "banned words": 0,
     "seeded bugs that are live": 450,

@@ -91,13 +91,19 @@ def account(
     learned, event = (None, None) if model is None else _model_document(model)
     if delta is not None and ledger is None:
         raise InvalidInput("--delta", delta, "a ledger with it")
-    spent = LedgerSummary() if ledger is None else _read_ledger(ledger, subject, delta)
+    spent, lines = LedgerSummary(), list[str]()
+    if ledger is not None:
+        with opened_to_read(ledger, "LEDGER") as opened, fields_named({"subject": "--subject", "delta": "--delta"}):
+            spent = ledger_summary(opened, subject, delta)
+        lines = [line for each in _listed(spent) for line in _lines(each)]
+        if others := len(spent.subjects) - len(_listed(spent)):
+            lines.append(f"and {others:,} others, who spent no more: --subject NAME, or --json for all")
+        lines += _ending(spent)
     if learned is not None and event is not None and spent.subjects:
         cost = spent.largest()[1].value
         assert isinstance(cost, Fraction)
         learned["learning"] = Learning.of(event, cost)
     leaks: list[dict[str, Any]] = []
-    lines = [] if ledger is None else [*_subject_lines(spent), *_ending(spent)]
     lines += _shared_lines(spent)
     if temporal and ledger is not None and model is not None:
         subjects = [summary.subject for summary in spent.subjects]
@@ -129,23 +135,11 @@ def account(
         click.echo(line)
 
 
-def _read_ledger(path: str, subject: str | None, delta: str | None) -> LedgerSummary:
-    with opened_to_read(path, "LEDGER") as opened, fields_named({"subject": "--subject", "delta": "--delta"}):
-        return ledger_summary(opened, subject, delta)
-
-
 def _listed(found: LedgerSummary) -> list[SubjectSummary]:
     """The subjects that are listed."""
     if len(found.subjects) <= _MOST_SUBJECTS:
         return list(found.subjects)
     return sorted(found.subjects, key=lambda each: -each.epsilon.value)[:_MOST_SUBJECTS]
-
-
-def _subject_lines(found: LedgerSummary) -> list[str]:
-    lines = [line for each in _listed(found) for line in _lines(each)]
-    if others := len(found.subjects) - len(_listed(found)):
-        lines.append(f"and {others:,} others, who spent no more: --subject NAME, or --json for all")
-    return lines
 
 
 def _ending(found: LedgerSummary) -> list[str]:

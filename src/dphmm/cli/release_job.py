@@ -418,10 +418,12 @@ def asked_schedule(
 
         with fields_named({"path": "--plan", "plan": "--plan"}):
             planned = read_plan(options.plan, *public)
-        return {
-            "schedule": planned.schedule,
-            **_planned_with(planned.options, loaded_setting(options.policy, public[2])),
-        }, planned
+        # Those of the policy's file must be the same.
+        for name, value in loaded_setting(options.policy, public[2]).items():
+            if value != planned.options[name]:
+                expected = f"{planned.options[name]}, which the plan was made with; or a plan that is made for {value}"
+                raise InvalidInput(f"--setting {name}", f"{value} in the policy", expected)
+        return {"schedule": planned.schedule} | {name: planned.options[name] for name in PLAN_CHOICES}, planned
     if options.hours:
         hours = [hour.strip() for several in options.hours for hour in several.split(",")]
         each = choices["promise"].exact / len(hours) if options.epsilon is None else options.epsilon
@@ -445,15 +447,6 @@ def _kept(options: ReleaseOptions, option: str) -> str | None:
             if header is not None:
                 return header.options.get(option)
     return None
-
-
-def _planned_with(options: Mapping[str, str], setting: Mapping[str, str]) -> dict[str, Any]:
-    """The options of a plan, as the choices of a batch; those of the policy's file must be the same."""
-    for name, value in setting.items():
-        if value != options[name]:
-            expected = f"{options[name]}, which the plan was made with; or a plan that is made for {value}"
-            raise InvalidInput(f"--setting {name}", f"{value} in the policy", expected)
-    return {name: options[name] for name in PLAN_CHOICES}
 
 
 class Names:
