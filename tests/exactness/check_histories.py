@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 
 from exactness.case import Case
@@ -34,7 +34,8 @@ def check_histories(play: Play, cases: Sequence[Case], findings: Findings) -> No
             findings.counts["pairs of histories"] += 1
             _pair(one, other, cases, charged, findings)
     with localcontext() as context:
-        context.prec = DIGITS
+        # The odds of large charges have exponents of more than six digits.
+        context.prec, context.Emax, context.Emin = DIGITS, MAX_EMAX, MIN_EMIN
         masses = {h: _prior(play, h) for h in histories}
         given = {h: mass * _likelihood(h, cases) for h, mass in masses.items()}
         _filtered(play, cases, findings)

@@ -396,8 +396,8 @@ def l1_sensitivity(
 ) -> float:
     """S_f = max ‖f(s_j) - f(s_k)‖₁ over the policy edges in a constraint (Def. 3.2), in answer units.
 
-    Exact where the pitches are multiples of a common unit (up to 2**24 of it), otherwise up to 1e-7 above; 0.0 without
-    edges.
+    Exact where the pitches are multiples of a common unit (up to 2**24 of it), otherwise above it by a share of at most
+    6e-8 times the largest pitch over the least; 0.0 without edges.
     """
     lattice, frame = lattice_answers(answers)
     check_sizes(policy, lattice)
