@@ -60,6 +60,27 @@ def test_two_runs_at_once_are_refused_before_anything_is_made(run, folder):
     run("run", folder / "release.toml", "-q")
 
 
+def test_another_question_is_refused_before_its_plan_is_made(run, folder):
+    """The first question spends half of the total of each person: only a plan of half is made."""
+    plan = "[plan]\npath-epsilon = 4\nsteps = 12\nepsilon = 2\npeople = 6\nreserve = 0.5\n\n[release]\n"
+    first = PIPELINE.replace("[release]\nepsilon = 0.5", plan)
+    other = first.replace("epsilon = 2", "epsilon = 1")
+    (folder / "release.toml").write_text(first)
+    run("run", folder / "release.toml", "-q")
+    (folder / "release.toml").write_text(other.replace("reserve = 0.5\n", ""))
+    refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2).stderr
+    assert refused == (
+        "error: [plan] path-epsilon: got 4 over 12 steps, of which 2 is left to whoever has least; expected [plan] "
+        "reserve = 0.5, or rows of other days\n"
+    )
+    assert not (folder / "out-2" / "plan.json").exists()
+    (folder / "release.toml").write_text(other)
+    assert stages(run("run", folder / "release.toml", "--spend-again", "--json"))["release"] == "done"
+    (folder / "release.toml").write_text(first.replace("epsilon = 2", "epsilon = 0.5"))
+    refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2).stderr
+    assert "of which 0 is left to whoever has least; expected rows of other days" in refused
+
+
 def test_new_rows_are_released_beside_answers_that_stay(run, folder):
     run("run", folder / "release.toml", "-q")
     before = answers(folder)

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import version
-from math import inf
+from math import ceil, inf
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -55,7 +55,8 @@ from dphmm.storage.tables import read_table
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
     from dphmm.accounting.publication import Publication
-    from dphmm.cli.release_job import ReleaseOptions
+    from dphmm.cli.release_job import Job, ReleaseOptions
+    from dphmm.states.visit_table import VisitTable
 
 #: What ran, with which options and inputs: for the owner alone, since it has hashes of private files.
 RECORD = "run.json"
@@ -274,7 +275,38 @@ def _check_before_a_plan(pipeline: Pipeline, record: Record, console: Console) -
             # The steps that are asked are not known yet.
             promise: Any = dict.fromkeys(("path_epsilon", "steps", "window", "per", "zone", "plan", "policy"))
             job = Job.of(replace(options, **promise, epsilon="1", hours=(), schedule="every"))
-            checked_batch(job, read_rows(job, options)[0].visits, options, console)
+            rows = read_rows(job, options)[0].visits
+            checked_batch(job, rows, options, console)
+            if record.number > 1 and "plan" in pipeline.stages:
+                _check_room(pipeline, record, job, rows)
+
+
+def _check_room(pipeline: Pipeline, record: Record, job: Job, rows: VisitTable) -> None:
+    """Refuse another question before its plan is made where a total has less left than the plan would spend."""
+    from dphmm.cli.plan import plan
+    from dphmm.session.rounds import promise_of
+
+    options = options_of(plan, PlanOptions, pipeline.command("plan", record.number).words)
+    promise = options.promise
+    if promise is None or not pipeline.ledger.exists():
+        return
+    least = promise.exact
+    with open_ledger(pipeline.ledger, read_only=True) as ledger:
+        batch = job.batch(ledger)
+        for person, steps, _ in batch.asked_steps(batch.visits(rows)):
+            entries = [
+                entry for _, query in ledger.sessions_of([person.name]) for entry in ledger.entries(person.name, query)
+            ]
+            spent = [(entry.t, entry.epsilon) for entry in entries if entry.epsilon is not None]
+            of_steps = promise_of(promise, batch.setting, person.origin)
+            # One step of each block, or of each reach of windows, that has rows.
+            for step in {of_steps.reach(step, step): step for step in steps.tolist()}.values():
+                least = min(least, of_steps.room(spent, step))
+    if least < promise.exact * (1 - Fraction(options.reserve)):
+        got = f"{promise}, of which {in_short(least, down=True)} is left to whoever has least"
+        share = ceil(100 * (1 - least / promise.exact)) / 100
+        remedy = f"[plan] reserve = {share:g}, or rows of other days" if share < 1 else "rows of other days"
+        raise InvalidInput("[plan] path-epsilon", got, remedy)
 
 
 def _check_not_asked(pipeline: Pipeline, record: Record) -> None:
