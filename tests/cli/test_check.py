@@ -170,7 +170,7 @@ class TestACheck:
         told = run(*line, "--epsilon", 1, "--cap-epsilon", 20, "--ledger", ledger).stdout
         assert (
             "in the ledger    3 of 3 people" in told
-            and "epsilon 8 of 20 in all to whoever has least; 8 afterwards" in told
+            and "epsilon 8 of 20 in all to the person with least; 8 afterwards" in told
         )
         assert (ledger.read_bytes(), files(released)) == before
 
@@ -196,7 +196,10 @@ class TestACheck:
         write_rows(tmp_path / "rows.csv", ["who", "when", "lat", "lon", "vehicle_id"], rows)
         (tmp_path / "release.toml").write_text(PIPELINE)
         first = run("check", "--setup", tmp_path / "release.toml").stdout.splitlines()[0]
-        assert first.startswith("who ") and first.endswith('each of its values: or is it "vehicle_id"?')
+        assert 'is this column the person, or is it "vehicle_id"? The promise' in first and first.startswith("who ")
+        (tmp_path / "release.toml").write_text(PIPELINE.replace("[release]", '[release]\nnoun = "bus"'))
+        told = run("check", "--setup", tmp_path / "release.toml").stdout
+        assert "each bus has 1 row: is this column the bus, or" in told and "8 of 8 buses" in told
         write_rows(tmp_path / "rows.csv", rows[0], rows[1:])
         (tmp_path / "release.toml").write_text(
             PIPELINE.replace("[model]", 'names = "who,when,lat,lon,device"\n[model]')

@@ -96,8 +96,8 @@ class TestFigures:
         """As buses whose row number was taken for them, one vehicle, and as two routes with the rows of many."""
         rows = places(HERE, people=[str(number) for number in range(1, 9)])
         found = dphmm.evaluation.check_table(rows.assign(vehicle_id="V1", route="14"), TOWN)
-        assert repr(found).startswith("who              everybody has 1 row: is this column the person?")
-        assert found.lines()[0].endswith('values: or is it "vehicle_id"?') and found.other_people == ["vehicle_id"]
+        assert repr(found).startswith("who              each person has 1 row: is this column the person, or")
+        assert 'is it "vehicle_id"? The promise' in found.lines()[0] and found.other_people == ["vehicle_id"]
         assert (
             dphmm.evaluation.check_table(rows.assign(route="14"), TOWN)
             .lines()[0]

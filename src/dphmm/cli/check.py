@@ -186,7 +186,8 @@ def _figures(options: ReleaseOptions, allowed: Schedule | None = None) -> TableC
     loaded, _ = read_rows(job, options, seen.add)
     with kept_ledger(options.ledger, options.spelling) as ledger:
         batch = job.batch(ledger or MemoryLedger(spelling_of(options.spelling, options.ledger)))
-        return table_check(batch, loaded, seen, options.trajectories, budget=asked or allowed is not None)
+        figures = table_check(batch, loaded, seen, options.trajectories, budget=asked or allowed is not None)
+    return replace(figures, noun=options.noun)
 
 
 def _tell(figures: TableCheck, as_json: bool) -> int:

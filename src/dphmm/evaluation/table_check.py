@@ -25,6 +25,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy import complete
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.rounds import SubjectState, caps_of, schedule_of
+from dphmm.statement.sentences import noun_words, plural
 from dphmm.states.maps import MapSpace, ground_distance, parse_speed
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
@@ -82,6 +83,7 @@ class TableCheck:
     stops : why a release would not begin.
     unseen : the facts that could not be seen yet; the steps are then those that may be asked.
     noise : the noise of each part of a query or a private fit that is not drawn yet.
+    noun : the word for a person or thing that the rows are about.
     """
 
     rows: int
@@ -106,6 +108,7 @@ class TableCheck:
     unseen: str | None = None
     noise: Sequence[str] = ()
     by_times: str | None = None
+    noun: str = "person"
 
     @property
     def is_doubtful(self) -> bool:
@@ -115,34 +118,38 @@ class TableCheck:
 
     def lines(self) -> list[str]:
         """The figures, one a line, and then what would stop a release."""
+        called = noun_words(self.noun)
+        people = plural(self.people, self.noun, called["people"])
         where, budget = "on the map" if self.on_map else "in states", self.budget or {}
         asked, room = "may be" if self.unseen else "are", "no limit"
         if budget.get("left") is not None:
-            room = f"epsilon {budget['left']} of {budget['of']} to whoever has least; {budget['left_after']} afterwards"
+            least = f"the {self.noun} with least"
+            room = f"epsilon {budget['left']} of {budget['of']} to {least}; {budget['left_after']} afterwards"
         doubt = ""
         if self.is_doubtful:
-            each = "everybody has 1 row" if self.most_rows == 1 else f"{self.people:,} people have {self.rows:,} rows"
-            others = f": or is it {' or '.join(map(quoted, self.other_people))}?" if self.other_people else ""
-            doubt = (
-                f"{each}: is this column the person? What is promised to a person holds for each of its values{others}"
-            )
+            each = f"each {self.noun} has 1 row" if self.most_rows == 1 else f"{people} have {self.rows:,} rows"
+            others = f", or is it {' or '.join(map(quoted, self.other_people))}" if self.other_people else ""
+            doubt = f"{each}: is this column the {self.noun}{others}? The promise holds for each of its values"
         figures = [
             ("who", doubt),
-            ("rows", f"{self.rows:,} of {self.people:,} people"),
-            ("rows per person", f"at most {self.most_rows:,}"),
+            ("rows", f"{self.rows:,} of {people}"),
+            (f"rows per {self.noun}", f"at most {self.most_rows:,}"),
             ("set aside", in_words(dict(self.rejected))),
             ("without place", self.without_place and f"{self.without_place:,} rows with empty cells there"),
-            ("same moment", self.same_moment and f"{self.same_moment:,} rows beside another of their person and step"),
+            (
+                "same moment",
+                self.same_moment and f"{self.same_moment:,} rows beside another of their {self.noun} and step",
+            ),
             ("names", self.alike),
             (where, f"{self.in_states} % of the rows"),
             ("", self.swapped and f"swapped latitude and longitude would put {self.swapped} % on it"),
             ("", self.kilometres_away and f"the middle of the rows is about {self.kilometres_away:,.0f} km away"),
             ("", self.other_names and f"no states: {', '.join(map(quoted, self.other_names))}"),
             ("steps", self.steps and f"{self.steps_with_rows} of the {self.steps} that {asked} asked have rows"),
-            ("no answer", self.unanswered and f"{self.unanswered:,} of {self.people:,} people{_ASK_THEM}"),
+            ("no answer", self.unanswered and f"{self.unanswered:,} of {people}{_ASK_THEM}"),
             ("too fast", self.too_fast and f"{self.too_fast} % of the moves, by the model's speed"),
-            ("in the ledger", budget and f"{budget['known']:,} of {self.people:,} people"),
-            ("adds", budget and f"epsilon {budget['adds']} at most to a person, by all rows"),
+            ("in the ledger", budget and f"{budget['known']:,} of {people}"),
+            ("adds", budget and f"epsilon {budget['adds']} at most to {called['somebody']}, by all rows"),
             ("left", budget and budget["adds"] != "0" and room),
             ("times", self.by_times),
             *(("noise", part) for part in self.noise),
@@ -155,7 +162,7 @@ class TableCheck:
         return "\n".join(self.lines())
 
 
-#: What gives people an answer who have no row at the steps that are asked.
+#: How those get an answer who have no row at the steps that are asked.
 _ASK_THEM = (
     ", who have no row at a step that is asked: dphmm plan --hours A-B asks in some hours of the clock alone; without "
     "a plan, dphmm release --path-epsilon asks at each row, with the --epsilon of one answer"

@@ -158,7 +158,10 @@ def noun_words(noun: str) -> dict[str, str]:
     if noun == "person":
         return {"noun": noun, "people": "people", "somebody": "somebody", "Somebody": "Somebody", "who": "who"}
     article = "an" if noun[0] in "aeiou" else "a"
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou") else f"{noun}s"
+    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
+        plural = f"{noun[:-1]}ies"
+    else:
+        plural = f"{noun}es" if noun.endswith(("s", "x", "z", "ch", "sh")) else f"{noun}s"
     singular = f"{article} {noun}"
     return {"noun": noun, "people": plural, "somebody": singular, "Somebody": singular.capitalize(), "who": "that"}
 
