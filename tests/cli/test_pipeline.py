@@ -76,6 +76,9 @@ def test_another_question_is_refused_before_its_plan_is_made(run, folder):
     assert not (folder / "out-2" / "plan.json").exists()
     (folder / "release.toml").write_text(other)
     assert stages(run("run", folder / "release.toml", "--spend-again", "--json"))["release"] == "done"
+    # Its own answers are no reason to refuse a plan that is lost.
+    (folder / "out-2.owner" / "plan.json").unlink()
+    assert stages(run("run", folder / "release.toml", "--json"))["plan"] == "done"
     (folder / "release.toml").write_text(first.replace("epsilon = 2", "epsilon = 0.5"))
     refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2).stderr
     assert "of which 0 is left to whoever has least; expected rows of other days" in refused

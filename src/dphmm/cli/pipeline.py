@@ -290,13 +290,12 @@ def _check_room(pipeline: Pipeline, record: Record, job: Job, rows: VisitTable) 
     promise = options.promise
     if promise is None or not pipeline.ledger.exists():
         return
-    least = promise.exact
+    least, asked = promise.exact, pipeline.query(record.number)
     with open_ledger(pipeline.ledger, read_only=True) as ledger:
         batch = job.batch(ledger)
         for person, steps, _ in batch.asked_steps(batch.visits(rows)):
-            entries = [
-                entry for _, query in ledger.sessions_of([person.name]) for entry in ledger.entries(person.name, query)
-            ]
+            others = [query for _, query in ledger.sessions_of([person.name]) if query != asked]
+            entries = [entry for query in others for entry in ledger.entries(person.name, query)]
             spent = [(entry.t, entry.epsilon) for entry in entries if entry.epsilon is not None]
             of_steps = promise_of(promise, batch.setting, person.origin)
             # One step of each block, or of each reach of windows, that has rows.
