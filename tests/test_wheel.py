@@ -23,6 +23,7 @@ DATA = {
     "dphmm/report/templates/page.html",
     "dphmm/report/templates/words.html",
     "dphmm/report/templates/page.js",
+    "dphmm/report/templates/palette.css",
     "dphmm/studio/page/studio.css",
     "dphmm/studio/page/studio.html",
     "dphmm/studio/page/studio.js",

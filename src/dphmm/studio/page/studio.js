@@ -327,7 +327,8 @@ function state(now, before) {
     final: "These are of few invented people; the final figures are being computed.",
   };
   of("now").textContent = words[now.state] ?? (budget ? `Final figures: of ${budget.people} invented people who move as the model says.` : "");
-  if (now.problem) say(now.problem);
+  // A message about a field that was just typed stays until the next change.
+  if (now.problem && (of("notice").hidden || of("notice").classList.contains("good"))) say(now.problem);
   const running = now.state === "running";
   for (const field of document.querySelectorAll("main input, main textarea, #demo, #area-add, #save")) field.disabled = running;
   const settled = now.state === "planned" || now.state === "released" || now.state === "failed";
