@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 63_892,
-    "code lines of tests": 83_170,
+    "code lines of tests": 83_205,
     "words of docs": 107_848,
     "circles of imports": 0,
     "circles with types": 0,

@@ -452,6 +452,7 @@ def test_many_steps_one_by_one_are_few_rows_of_a_file(tmp_path):
         ledger.check()
 
 
+@pytest.mark.slow
 def test_the_ledger_of_a_release_table_has_the_moments_of_its_rows():
     """Two queries whose rows come by turns: made again from the rows, every step stands for the same moment."""
     from dphmm.session.releases import Releases

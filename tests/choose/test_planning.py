@@ -259,6 +259,7 @@ def test_no_other_reserve_is_taken(given, told):
         dphmm.choose.plan(MODEL, NEAR, LINE, dphmm.SequencePromise(12, per=24), people=4, **given)
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_plan_and_no_secure_word_is_drawn(monkeypatch):
     def never(self, n):
         raise AssertionError("a word of the system")
@@ -1230,6 +1231,7 @@ def test_a_guess_about_a_cell_at_the_edge_is_in_the_box():
     assert np.abs(inner).max() < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("towns", [1, 2])
 def test_a_guess_errs_as_little_as_the_best(towns):
     """Beliefs about places in one town, and in two: against the median of all places, which takes long."""
@@ -1449,6 +1451,7 @@ def large(monkeypatch, **options):
     return World(DRIVES, dphmm.policy.radius(CITY, covers="1km"), CITY, promise, **{"people": 100, **options})
 
 
+@pytest.mark.slow
 def test_in_a_large_world_as_many_people_are_followed_as_chance_takes(monkeypatch):
     public = DRIVES, dphmm.policy.radius(CITY, covers="1km"), CITY
     whole = World(*public, dphmm.SequencePromise(8, per="1d")).plan(8)
@@ -1488,6 +1491,7 @@ def test_where_chance_decides_errors_everybody_is_followed(monkeypatch):
     assert found.chance > 0.05 and found.chosen.people == 50
 
 
+@pytest.mark.slow
 def test_a_paced_schedule_of_a_large_world_keeps_its_promise(monkeypatch):
     planner = large(monkeypatch, schedule="paced")
     found = planner.plan(8)

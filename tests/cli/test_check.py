@@ -267,6 +267,7 @@ steps = 3
 
 
 class TestAPipeline:
+    @pytest.mark.slow
     def test_rows_are_looked_at_before_a_policy_and_a_plan_are_made(self, tmp_path, run):
         """Nothing is spent by either, so what takes longest comes last."""
         write_rows(tmp_path / "rows.csv", ["who", "when", "lon", "lat"], walk_rows())

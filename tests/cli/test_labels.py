@@ -103,6 +103,7 @@ def test_a_stream_answers_with_labels_too(portal, tmp_path, run):
     assert "released: 12 rows of 1 users under 1 plan: nothing is wrong" in told
 
 
+@pytest.mark.slow
 def test_a_budget_is_planned_in_shares_of_labels(portal, tmp_path, run):
     plan = ("plan", portal / "m.npz", "--policy", portal / "p.json", "--path-epsilon", "12", "--steps", "12")
     told = run(*plan, "--people", "40").stdout

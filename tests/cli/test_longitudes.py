@@ -64,6 +64,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_commands_draw_and_read_a_map_anywhere(name, tmp_path, run, one_json):
     kind, middle, lat, meridians = WORLDS[name]

@@ -174,6 +174,7 @@ def raised(error):
     raise error
 
 
+@pytest.mark.slow
 def test_a_reserve_is_told_as_what_is_left(town, tmp_path, run):
     out = tmp_path / "plan.json"
     told = run(*arguments(town, "--steps", 12, "--reserve", "0.25", "--epsilon", 3, "-o", out)).stdout
@@ -182,6 +183,7 @@ def test_a_reserve_is_told_as_what_is_left(town, tmp_path, run):
     assert "left for" not in run(*arguments(town, "--steps", 12, "--epsilon", 3)).stdout
 
 
+@pytest.mark.slow
 def test_what_takes_long_is_forecast(town, run, monkeypatch):
     result = run(*arguments(town, "--steps", 12, "--epsilon", 3))
     assert "about" not in result.stderr
@@ -209,6 +211,7 @@ def test_a_plan_that_is_no_advice_is_shown_and_written_by_name_alone(town, tmp_p
     assert [row["not_advised"] for row in weak["totals"]] == [[], [], [], []]
 
 
+@pytest.mark.slow
 def test_where_no_plan_is_advised_nothing_is_written(tmp_path, run):
     model, policy, out = (tmp_path / name for name in ("m.npz", "p.json", "plan.json"))
     box = ("--bbox", "10.0,50.0,10.3,50.1", "--cell", "5km", "--step", "1h", "--max-speed", "6km/h", "--stay", "0.99")

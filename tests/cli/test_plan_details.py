@@ -173,6 +173,7 @@ def test_absorbing_states_are_named(tmp_path, run, one_json):
     assert "0 end" in run("plan", "--details", tmp_path / "m.npz", "--states").stdout
 
 
+@pytest.mark.slow
 def test_details_of_a_plan_are_those_of_its_epsilon_and_what_was_tried(town, run, one_json):
     asked = ("plan", town / "model.npz", "--policy", town / "radius.json")
     planned = (*asked, "--path-epsilon", 6, "--steps", 12, "--epsilon", 2, "--people", 4, "--details")

@@ -49,6 +49,7 @@ def test_no_ledger_release_or_trajectory_is_opened(town, tmp_path, run, release_
     assert bare.stdout == told.stdout.replace(str(folder), str(town))
 
 
+@pytest.mark.slow
 def test_what_is_recommended_is_a_plan_of_the_commands_that_are_printed(town, tmp_path, run, one_json):
     asked = ("plan", town / "model.npz", "--target-doubt", 5, *QUICK)
     text = run(*asked).stdout
@@ -82,6 +83,7 @@ def test_interrupted_it_keeps_what_is_finished(town, run, monkeypatch):
     assert re.search(r"about 40 s: [0-9]+ settings are tried\n", run(*asked, code=130).stderr)
 
 
+@pytest.mark.slow
 def test_out_of_reach_is_said_and_the_table_stays(town, run):
     told = run("plan", town / "model.npz", "--policy", town / "radius.json", "--target-error", "1m", *QUICK, code=1)
     assert told.stdout.startswith("policy") and "recommended" not in told.stdout

@@ -172,6 +172,7 @@ def _other(run, town, schedule="every", constraint="support"):
     return "--plans", "plain/plans.json", "-o", "read.parquet"
 
 
+@pytest.mark.slow
 def test_a_planned_schedule_has_regions(folder, run, town):
     given = _other(run, town, "planned")
     run("read", "other", *given, "--prior", "mine.csv")

@@ -62,6 +62,7 @@ def test_a_plan_is_released_stated_audited_smoothed_reported_and_resumed(folder,
     assert pq.read_table("released/released.parquet").to_pylist() == rows
 
 
+@pytest.mark.slow
 def test_rows_after_the_sequence_of_a_plan_are_told(folder, run):
     """5,572 of 13,685 rows lay beyond, and neither release nor its file said so."""
     told = "12 of 36 rows are after step 8, the last of the sequence that the total is of: they have no answer"
@@ -72,6 +73,7 @@ def test_rows_after_the_sequence_of_a_plan_are_told(folder, run):
         assert (f"note: {told}" in said) == says
 
 
+@pytest.mark.slow
 def test_csv_and_lines_are_audited_too(folder, plan, run):
     release(run, "--plan", "plan.json", "--format", "csv")
     assert "nothing is wrong" in run("check-release", "released/released.csv").stdout
@@ -86,6 +88,7 @@ def test_csv_and_lines_are_audited_too(folder, plan, run):
     assert "nothing is wrong" in run("check-release", "lines").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["planned", "paced"])
 def test_a_schedule_is_planned_by_the_release_itself_and_kept_by_the_ledger(folder, run, kind):
     asked = ("--path-epsilon", 4, "--steps", 12, "--schedule", kind, "--epsilon", 2)
@@ -270,6 +273,7 @@ def test_a_release_that_leaves_people_out_exits_3_and_says_how_many(folder, plan
     assert one_json(asked)["people_without_an_answer"] == 0
 
 
+@pytest.mark.slow
 def test_a_release_plans_nothing_by_itself_that_is_no_advice(folder, run, monkeypatch):
     """Named answers are made, with a warning."""
     options = ("--path-epsilon", 12, "--steps", 12, "--schedule", "planned")

@@ -155,6 +155,7 @@ def test_it_imports_the_standard_library_alone():
     assert not {"importlib", "runpy", "subprocess", "random", "secrets", "os"} & names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["made"], indirect=True)
 def test_it_runs_where_nothing_is_installed_and_all_checks_of_a_right_release_are_ok(folder):
     done = subprocess.run(

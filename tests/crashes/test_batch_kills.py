@@ -21,6 +21,7 @@ from crashes.trials import BATCHES
 KILLS = 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BATCHES)
 def test_killed_at_random_and_resumed(arena, name):
     verdict = campaign(arena, BATCHES[name], KILLS, seed=21)

@@ -44,6 +44,7 @@ def test_a_database_that_commits_after_it_says_so_is_found_out(arena, folder, tr
     assert bool(life.findings) == guilty
 
 
+@pytest.mark.slow
 def test_killed_before_each_kind_of_statement(arena):
     """Every statement that a session comes to, whatever they are: none is left out because nobody thought of it."""
     trial = SESSIONS["session, delta-set, keyed"]

@@ -30,6 +30,7 @@ TABLE = {
 VARIATION_LOSSES = {".01/.1": 1.226, ".05/.5": 1.210, ".001/.1": 1.310}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHAINS)
 def test_scales_and_losses_of_the_table(name):
     model = binary(*CHAINS[name], 100)

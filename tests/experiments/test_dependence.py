@@ -51,6 +51,7 @@ def _seed(cell=None, number: int = 1) -> np.random.SeedSequence:
 # Scales and true losses.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "mechanism", "scale", "true"),
     [

@@ -33,6 +33,7 @@ def test_results_are_the_same_when_stopped_and_resumed(tmp_path, monkeypatch):
     assert again.rows.equals(whole.rows) and again.tables["means"].equals(whole.tables["means"])
 
 
+@pytest.mark.slow
 def test_two_processes_find_what_one_finds(tmp_path):
     one = run(toy_experiment.EXPERIMENT, Settings(seed=5), tmp_path / "one")
     two = run(toy_experiment.EXPERIMENT, Settings(seed=5), tmp_path / "two", jobs=2)

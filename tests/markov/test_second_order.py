@@ -75,6 +75,7 @@ def test_without_counts_it_moves_as_its_base(seed, start, jump):
             positions[k] = position.predict(setting.model, position.condition(plan, np.array([z])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraint", ["support", "delta=0.1"])
 def test_a_table_and_a_plan_of_it_are_those_of_its_base(constraint):
     """The same words give the same answers, whose smoothed places agree; and nearly the errors of other people."""

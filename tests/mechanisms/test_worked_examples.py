@@ -92,6 +92,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.replayed_words
 @pytest.mark.parametrize(("side", "radius2", "epsilon", "continuous", "discrete", "staircase"), TABLE)
 def test_the_measured_table_of_mechanisms(side, radius2, epsilon, continuous, discrete, staircase):

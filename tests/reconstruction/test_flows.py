@@ -52,6 +52,7 @@ def test_the_likelihood_never_falls(board, answers_from):
     assert (np.diff(told) >= -1e-14).all() and told[-1] > told[0] + 0.1
 
 
+@pytest.mark.slow
 def test_the_maximum_is_that_of_a_general_solver(board, answers_from):
     """Four cells in a square, 16 flows."""
     _space, _model, answers, _ = moved(board, answers_from, 2, 2000, 3, 2)

@@ -254,6 +254,7 @@ def test_flat_hulls_of_long_differences_keep_to_exact_integers():
         assert max(norms) == (1 if K.rank else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [3, 4, 5])
 @pytest.mark.parametrize("thin", [False, True])
 def test_widths_of_skewed_bodies_are_found(d, thin):

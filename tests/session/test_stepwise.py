@@ -64,6 +64,7 @@ def test_a_resumed_session_has_the_bits_of_the_whole_history(name, constraint, m
     assert str(resumed.estimate()) == str(whole.estimate()) == str(session.estimate())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_from_every_snapshot_there_are_the_same_bits(name, monkeypatch):
     """Kept at every step, of 120 steps: whichever of them a session goes on from, belief and plan are the same."""

@@ -64,6 +64,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
 @given(

@@ -142,6 +142,7 @@ def test_sequences_with_a_begin_and_an_end(neighbours, cap, of_owner):
     assert most == sensitivity.l1(blocks, caps) and squared <= sensitivity.l2_squared(blocks, caps)
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("rule", ["2h/1h", "1,2+"])

@@ -54,6 +54,7 @@ START.startprob_, START.transmat_ = [0.6, 0.4], [[0.8, 0.2], [0.3, 0.7]]
 START.emissionprob_ = [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [False, True])
 def test_it_is_about_the_scatter_of_hidden_models(known):
     """Words and known states, from a public start: of probabilities of every kind, by the median of each."""

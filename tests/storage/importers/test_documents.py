@@ -180,6 +180,7 @@ def read_or_refused(kind, path, options):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WHOLE)
 def test_a_document_that_is_cut_at_any_byte_is_read_or_refused(kind, tmp_path):
     data, suffix, options = WHOLE[kind]
@@ -200,6 +201,7 @@ ODD = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WHOLE)
 @settings(max_examples=150, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
