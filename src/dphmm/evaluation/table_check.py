@@ -231,7 +231,7 @@ def check_table(
     >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], space=space)
     >>> rows = pandas.DataFrame({"user": ["ann"] * 2, "step": [1, 2], "state": ["zero", "1"]})
     >>> print(dphmm.evaluation.check_table(rows, model))
-    rows             2 of 1 people
+    rows             2 of 1 person
     rows per person  at most 2
     in states        50 % of the rows
                      no states: "zero"
