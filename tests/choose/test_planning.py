@@ -1444,6 +1444,17 @@ def test_several_steps_at_once_are_those_steps(model):
         assert found == pytest.approx(expected, rel=2.5e-3)
 
 
+@pytest.mark.parametrize("columns", [2, 16, 19])
+def test_moves_in_blocks_of_four_rows_are_those_moves(columns, monkeypatch):
+    """Any number of columns, with a jump; both ways."""
+    monkeypatch.setattr("dphmm.choose.simulated._FILLED", 4)
+    rows = np.random.default_rng(5).random((DRIVES.n_states, columns))
+    one, many = Moves(DRIVES), Moves(DRIVES, often=True)
+    assert None not in many._fours and one._fours == (None, None)
+    assert many.ahead(rows, 4) == pytest.approx(one.ahead(rows, 4), rel=1e-12)
+    assert many.back(rows, 4) == pytest.approx(one.back(rows, 4), rel=1e-12)
+
+
 def large(monkeypatch, **options):
     """A world that is simulated as a large one is."""
     monkeypatch.setattr("dphmm.choose.planning._MOST_WORK", 0)

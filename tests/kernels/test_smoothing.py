@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from dphmm._kernels import smoothing
+from dphmm.choose.simulated import _in_fours
 
 N = 13
 
@@ -32,3 +33,22 @@ def test_moves_are_those_of_the_full_matrix(n, moves, jumps, back):
         whole = stays[k] * full + (np.ones((N, 1)) * share[:, k] if jumps else 0.0)
         expected = np.linalg.matrix_power(whole if back else whole.T, moves) @ rows[:, k] * scales[k]
         assert out[:, k] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("states", [4, 13, 30])
+def test_a_matrix_in_blocks_of_four_rows_multiplies_as_itself(states, monkeypatch):
+    """States that fill no four, rows without an entry, numbers of blocks that are no multiple of four."""
+    monkeypatch.setattr("dphmm.choose.simulated._FILLED", 9)
+    rng = np.random.default_rng(states)
+    full = np.where(rng.random((states, states)) < 0.6, rng.random((states, states)), 0.0)
+    full[states // 2] = 0.0
+    fours = _in_fours(sparse.csr_array(full))
+    rows, out = rng.random((states, 16)), np.full((states, 16), np.nan)
+    smoothing.times_fours(fours, rows, out)
+    assert out == pytest.approx(full @ rows, rel=1e-12)
+    smoothing.times_fours(fours, rows * smoothing.LEAST / 1e3, out)
+    assert not out.any()
+
+
+def test_rows_without_common_columns_are_not_put_into_blocks():
+    assert _in_fours(sparse.csr_array(np.eye(40))) is None

@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.special import bdtr
 
 from dphmm import _kernels
@@ -39,6 +40,8 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 _KEPT = 2**24
 #: A matrix with a larger share of moves than this, of at most so many states, is multiplied faster as a full one.
 _FULL, _MOST_FULL = 0.2, 4096
+#: A matrix is multiplied in blocks of four rows if these have at most so many times its entries.
+_FILLED = 2
 #: Moves are summed over how often somebody moves where everybody stays with this chance at least; who moves more often
 #: than all but so few is left out.
 _MOSTLY, _SO_OFTEN = 0.5, 1e-3
@@ -86,13 +89,13 @@ class Moves:
         """Beliefs about t from those about t - 1."""
         jump, full = self._model.jump, None if self._full is None else self._full.T
         gains = beliefs[:0] if jump is None else np.outer(jump.share, beliefs.sum(axis=0))
-        return _moved_by(self._model.predecessors_at(t), full, 1.0, gains, beliefs)
+        return _moved_by(self._model.predecessors_at(t), full, self._fours[0], 1.0, gains, beliefs)
 
     def back(self, likelihoods: FloatArray, t: int) -> FloatArray:
         """The likelihood of the observations from t on, for each state at t - 1."""
         jump = self._model.jump
         gains = likelihoods[:0] if jump is None else (jump.share @ likelihoods)[np.newaxis]
-        return _moved_by(self._model.matrix_at(t), self._full, self._stays, gains, likelihoods)
+        return _moved_by(self._model.matrix_at(t), self._full, self._fours[1], self._stays, gains, likelihoods)
 
     def each_ahead(self, beliefs: FloatArray, t: int, steps: Sequence[int]) -> Iterator[FloatArray]:
         """Beliefs about each of some ascending steps, from those about step t."""
@@ -124,6 +127,13 @@ class Moves:
             yield likelihoods
 
     @cached_property
+    def _fours(self) -> tuple[_kernels.smoothing.Fours | None, _kernels.smoothing.Fours | None]:
+        """The matrices that move ahead and back, in blocks of four rows where that is faster."""
+        if not self._often:
+            return None, None
+        return _in_fours(self._model.predecessors_at(2)), _in_fours(self._model.matrix_at(2))
+
+    @cached_property
     def _stay(self) -> float:
         """The chance with which everybody stays at a step, wherever they are; 0 where steps are not summed."""
         if not self._often:
@@ -151,14 +161,46 @@ def _sums(columns: FloatArray, steps: IntArray, stay: float, moved: Callable[[Fl
     return np.tensordot(chances / chances.sum(axis=1, keepdims=True), powers, 1)
 
 
-def _moved_by(matrix: Any, full: FloatArray | None, stays: float, gains: FloatArray, rows: FloatArray) -> FloatArray:
-    """Columns of rows (N, n) times a sparse matrix and ``stays``, or a ``full`` one, plus gains if there are any."""
+def _moved_by(
+    matrix: Any,
+    full: FloatArray | None,
+    fours: _kernels.smoothing.Fours | None,
+    stays: float,
+    gains: FloatArray,
+    rows: FloatArray,
+) -> FloatArray:
+    """Columns of rows (N, n) times a sparse matrix and ``stays``, or a ``full`` one, plus gains if there are any.
+
+    ``fours``: the same sparse matrix in blocks, where that is faster for several columns.
+    """
     if full is not None:
         return np.asarray(full @ rows + gains if len(gains) else full @ rows)
-    out, weights = np.empty(rows.shape), np.full(rows.shape[1], stays)
-    chain = _kernels.smoothing.JumpChain(matrix.indptr, matrix.indices, matrix.data, weights, gains, -1.0)
+    out, n = np.empty(rows.shape), rows.shape[1]
+    if fours is not None and n > 1:
+        for first in range(0, n, 16):
+            part, moved = np.zeros((len(rows), 16)), np.empty((len(rows), 16))
+            part[:, : n - first] = rows[:, first : first + 16]
+            _kernels.smoothing.times_fours(fours, part, moved)
+            out[:, first : first + 16] = moved[:, : n - first]
+        return out * stays + gains if len(gains) else out
+    chain = _kernels.smoothing.JumpChain(matrix.indptr, matrix.indices, matrix.data, np.full(n, stays), gains, -1.0)
     _kernels.smoothing.move(chain, gains, np.ascontiguousarray(rows), out)
     return out
+
+
+def _in_fours(matrix: Any) -> _kernels.smoothing.Fours | None:
+    """A sparse matrix in blocks of four rows; None if rows side by side have few columns in common."""
+    states = len(matrix.indptr) - 1
+    ends = np.pad(matrix.indptr, (0, -states % 4), mode="edge")
+    rows = sparse.csr_array((matrix.data, matrix.indices, ends), shape=(len(ends) - 1, states))
+    blocks = rows.tobsr((4, 1))
+    # Empty blocks after those of each four rows: the number of all is a multiple of 4.
+    counts = np.diff(blocks.indptr)
+    indptr = np.concatenate([[0], np.cumsum(counts + -counts % 4)])
+    place = np.arange(len(blocks.indices)) + np.repeat(indptr[:-1] - blocks.indptr[:-1], counts)
+    columns, entries = np.zeros(indptr[-1], dtype=np.uint64), np.zeros((indptr[-1], 4))
+    columns[place], entries[place] = blocks.indices, blocks.data[..., 0]
+    return _kernels.smoothing.Fours(indptr, columns, entries) if entries.size <= _FILLED * len(matrix.data) else None
 
 
 def walks(
