@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import dphmm
 from commands import typed
 from dphmm.choose.schedule_plan import read_plan
-from dphmm.storage import load_hidden_model, load_model, load_policy, load_policy_space, load_table
+from dphmm.storage import load_hidden_model, load_model, load_policy, load_policy_space, load_table, save_model
+from dphmm.storage.models import load_people
+from dphmm.storage.release_table import ReleaseTable, write_rows
+from dphmm.storage.tables import read_table
 
 FOLDER = Path(__file__).parent / "files"
 SAID = "said.json"
@@ -50,6 +54,7 @@ COMMANDS: dict[str, str] = {
     "pages.npz": "model matrix pages.csv",
     "fitted.npz": "fit clicks.csv --state-column page --epsilon 1 --max-length 4 --states-file states.csv",
     "slots.npz": "fit places.csv --states-of grid.npz --step 1h --slots 1d/8h --epsilon 1 --max-length 24",
+    "own.npz": "fit clicks.csv --state-column page",
     "hidden.npz": "fit clicks.csv --symbols page --symbols-file symbols.csv --states 2 --epsilon 1 --max-length 4",
     "radius.json": "policy radius grid.npz --covers 1km",
     "complete.json": "policy complete pages.npz",
@@ -62,6 +67,8 @@ COMMANDS: dict[str, str] = {
     "places": "release places.csv --model grid.npz --policy radius.json --plan plan.json",
     "clicks": "release clicks.csv --model pages.npz --policy complete.json --epsilon 1/2 --path-epsilon 2 --steps 4 "
     "--state-column page --ledger clicks.db",
+    "visits.parquet": f"query histogram clicks.csv --states states.csv --state-column page --times 4 --step 1min "
+    f"--from {_DAY}10:00:00Z --epsilon 1 --ledger clicks.db --id visits",
 }
 
 #: The models that policies are of, by the name of the policy.
@@ -103,6 +110,16 @@ def make(folder: Path, names: Iterable[str]) -> None:
             typed(*COMMANDS[name].split(), "-o", name)
 
 
+def make_others(folder: Path) -> None:
+    """Write the files that no command writes."""
+    model, paths = load_model(folder / "pages.npz"), [[0, 1, 2, 3], [1, 2, 2]]
+    save_model(dphmm.MarkovModel.second_order(model, paths, epsilon=1, max_length=4), folder / "second.npz")
+    table = ReleaseTable.open(folder / "table")
+    for z in ([1, 2], [3]):
+        turn = table.begin({"epsilon": "1"}, holder="driver", seconds=60)
+        turn.commit([write_rows(pa.table({"z": z}), turn.entry_path(0))], {"epsilon": "1"}, rows=len(z))
+
+
 def write() -> Path:
     """Write the archive of this version."""
     path = FOLDER / f"{dphmm.__version__}.zip"
@@ -111,6 +128,7 @@ def write() -> Path:
         folder = Path(name)
         write_inputs(folder)
         make(folder, COMMANDS)
+        make_others(folder)
         (folder / SAID).write_text(json.dumps(said(folder)))
         for file in sorted(folder.rglob("*")):
             if not file.name.endswith(".lock"):
@@ -128,12 +146,17 @@ def said(folder: Path) -> dict[str, Any]:
         policies[name] = load_policy(path, space=spaces[name], model=model)
     plan = read_plan(folder / "plan.json", models["grid"], policies["radius"], spaces["radius"])
     hidden = load_hidden_model(folder / "hidden.npz")
-    table = load_table(folder / "table.npz")
+    made, people = load_table(folder / "table.npz"), load_people(folder / "own.npz")
+    assert people is not None
     found: dict[str, Any] = {
         "models": {name: [model.digest, model.space.digest, model.n_states] for name, model in models.items()},
         "hidden": _digest(hidden.startprob_, hidden.transmat_, hidden.emissionprob_),
         "policies": {name: [policy.digest, spaces[name].digest] for name, policy in policies.items()},
-        "table": [table.digest, str(table.epsilon)],
+        "made": [made.digest, str(made.epsilon)],
+        "people": [people.has_one_of([name]) for name in (*PEOPLE, "zoe")],
+        "table": ReleaseTable.open(folder / "table").read(verify=True)["z"].to_pylist(),
+        "visits": read_table(folder / "visits.parquet").to_pydict(),
+        "of visits": json.loads((folder / "visits.parquet.privacy.json").read_text()),
         "plan": [plan.document()["schedule"], plan.expected_error, list(plan.times)],
     }
     for name, ledger_file in (("places", "ledger.db"), ("clicks", "clicks.db")):

@@ -1,8 +1,8 @@
 """Claim: files that a version wrote are read for ever, and say to every later version what they said to that one.
 
-Each archive holds models, policies, a plan, made tables, two released folders and their ledgers, as one version wrote
-them, and what they said. It would fail for a reader that drops a format, a digest of other bytes, a ledger that
-forgets an answer, and an account that adds up otherwise.
+Each archive holds models, policies, a plan, made tables, two released folders, a private query, a table of jobs and
+ledgers, as one version wrote them, and what they said. It would fail for a reader that drops a format, a digest of
+other bytes, a ledger that forgets an answer, and an account that adds up otherwise.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 
 import dphmm
 from commands import typed
+from dphmm.storage.tables import read_table
 from frozen import files
 
 ARCHIVES = files.archives()
@@ -39,6 +40,12 @@ def test_a_question_asked_again_gets_the_stored_answer_and_costs_nothing(unpacke
     assert dphmm.open("again").rows.equals(before)
     with dphmm.open_ledger("ledger.db") as ledger:
         assert {str(ledger.spent(person).epsilon) for person in files.PEOPLE} == {"12"}
+
+
+def test_a_query_asked_again_under_its_id_gets_the_stored_answer(unpacked, monkeypatch):
+    monkeypatch.chdir(unpacked)
+    typed(*files.COMMANDS["visits.parquet"].split(), "-o", "again.parquet")
+    assert read_table("again.parquet").equals(read_table("visits.parquet"))
 
 
 def test_this_version_writes_what_it_reads(tmp_path):
