@@ -31,8 +31,8 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 63_951,
-    "code lines of tests": 83_253,
+    "code lines": 63_975,
+    "code lines of tests": 83_277,
     "words of docs": 107_851,
     "circles of imports": 0,
     "circles with types": 0,

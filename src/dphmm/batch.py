@@ -9,12 +9,13 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack
 
@@ -28,7 +29,7 @@ from dphmm.accounting.ledger import Ledger, SequencePromise, SessionHeader
 from dphmm.accounting.moments import ORDER, ROWS, TIMES, Prefix, first_number, has_moments, steps_of
 from dphmm.accounting.person import checked_noun, key_by
 from dphmm.accounting.promise import Schedule
-from dphmm.accounting.records import Spending
+from dphmm.accounting.records import Entry, Spending, in_short
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
@@ -72,6 +73,8 @@ Histories: TypeAlias = dict[str, tuple[str, SessionHeader | None]]
 CHUNK = 2**14
 #: Of those that the planner plans one by one, and of those on very many states, fewer take as long.
 _CHUNK_STEPWISE = 2000
+#: People whose stored steps are read together.
+_LOOKED_UP = 500
 _CHUNK_STATES = 2**26
 _LARGEST_STEP = 2**53
 #: Of so many beginnings the plans are at hand while a table is released.
@@ -413,6 +416,38 @@ class Batch:
             subject = SubjectState(visit.user, histories[visit.user][0])
             t = self._all_steps(visits, number, subject.origin)
             yield subject, t, self._may_ask(subject, t)
+
+    def left(self, visits: VisitTable, each: Fraction, *, planned: bool = False) -> Iterator[Left]:
+        """Yield what each person has left: of the promise in every block in which a new step is asked, and of the cap.
+
+        For a person without a new step: in every block in which a step is asked.
+
+        each : the epsilon of a step that is asked.
+        planned : True if this query gets a plan again: its own answers do not count.
+        """
+        people, query = self.asked_steps(visits), self.setting.query
+        while some := list(islice(people, _LOOKED_UP)):
+            stored = defaultdict[str, list[Entry]](list)
+            for entry in self.ledger.entries_of([subject.name for subject, _, _ in some]):
+                if not (planned and entry.query == query):
+                    stored[entry.subject].append(entry)
+            for subject, t, may_ask in some:
+                name, asked = subject.name, t[may_ask].tolist()
+                last = max((entry.through for entry in stored[name] if entry.query == query), default=0)
+                more = [(step, each) for step in asked if step > last]
+                before = [(entry.t, entry.epsilon) for entry in stored[name] if entry.epsilon is not None]
+                caps = caps_of(self.caps, self.setting, subject.origin)
+                caps = self.ledger.caps(name).joined(caps, quoted(name))
+                if asked and (promise := caps.promise) is not None:
+                    if promise.local is not None:
+                        promise = promise.beside(self.ledger.blocks(name))
+                    steps, limit = [step for step, _ in more] or asked, str(self.caps.promise or promise)
+                    rooms = zip(promise.rooms(before, steps), promise.rooms([*before, *more], steps), strict=True)
+                    yield from (Left(*room, limit) for room in rooms)
+                if asked and caps.epsilon is not None:
+                    limit = f"{in_short(caps.epsilon, down=True)} in all"
+                    rest = caps.epsilon - sum(epsilon for _, epsilon in before)
+                    yield Left(rest, max(Fraction(0), rest - each * len(more)), limit)
 
     def statement(
         self,
@@ -769,6 +804,14 @@ _RESUME = (
 def already_released(whose: str) -> InvalidInput:
     """The refusal of users that the ledger holds, where nobody asked to continue them."""
     return InvalidInput("ledger", f"releases of {whose}", _RESUME)
+
+
+class Left(NamedTuple):
+    """The epsilon that is left to a person before and after the rows of a table, and the limit of it, in words."""
+
+    before: Fraction
+    after: Fraction
+    limit: str
 
 
 class Stop(NamedTuple):

@@ -86,6 +86,11 @@ def test_the_room_of_a_step_is_the_most_that_still_holds():
         assert plainly_holds(promise, [*rows, (t, room)]) or (promise.steps is not None and t > promise.steps)
         assert not plainly_holds(promise, [*rows, (t, room + Fraction(1, 1000))])
         positive += 0 < room < promise.total
+        steps = sorted(random_.sample(range(1, 13), 4))
+        lying = [step for step in steps if promise.steps is None or step <= promise.steps]
+        blocks = {step if promise.window else promise.reach(step, step): promise.room(rows, step) for step in lying}
+        assert promise.rooms(rows, steps) == list(blocks.values())
+        assert promise.rooms(rows, []) == []
     assert positive > 50
 
 

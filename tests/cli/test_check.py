@@ -170,7 +170,7 @@ class TestACheck:
         told = run(*line, "--epsilon", 1, "--cap-epsilon", 20, "--ledger", ledger).stdout
         assert (
             "in the ledger    3 of 3 people" in told
-            and "epsilon 8 of 20 in all to the person with least; 8 afterwards" in told
+            and "epsilon 8 of 20 in all, the least of any person and step; 8 afterwards" in told
         )
         assert (ledger.read_bytes(), files(released)) == before
 

@@ -61,7 +61,11 @@ def test_two_runs_at_once_are_refused_before_anything_is_made(run, folder):
 
 
 def test_another_question_is_refused_before_its_plan_is_made(run, folder):
-    """The first question spends half of the total of each person: only a plan of half is made."""
+    """The first question spends half of the total of each person: only a plan of half is made.
+
+    Rows after the end of the sequence are in no block of it.
+    """
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(steps=14))
     plan = "[plan]\npath-epsilon = 4\nsteps = 12\nepsilon = 2\npeople = 6\nreserve = 0.5\n\n[release]\n"
     first = PIPELINE.replace("[release]\nepsilon = 0.5", plan)
     other = first.replace("epsilon = 2", "epsilon = 1")

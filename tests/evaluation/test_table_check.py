@@ -145,6 +145,25 @@ class TestFigures:
         assert dphmm.evaluation.check_table(names("0", "1"), SITE).budget is None
         assert {entry.epsilon for entry in ledger.entries("ann", "state")} == {Fraction(1)}, "nothing was spent"
 
+    def test_what_is_left_is_that_of_the_fullest_block_with_new_rows(self):
+        """Of the day that is nearly spent, though the last day asked is free; days without a new row do not count."""
+        ledger, promise = MemoryLedger(), dphmm.SequencePromise(4, per="1d")
+        first, night = places(HERE, HERE, HERE, HERE), places(HERE, HERE, HERE, start="2024-05-07T23:30Z")
+        released(pd.concat([first, night]), TOWN, ledger, promise=promise)
+        late = places(HERE, start="2024-05-07T23:50Z")
+        more = {"epsilon": 1, "promise": promise, "ledger": ledger}
+        rows = pd.concat([first, night, late, places(HERE, HERE, start="2024-05-08T08:00Z")])
+        found = dphmm.evaluation.check_table(rows, TOWN, **more)
+        assert found.budget == budget(2, "10", "1", "0") and found.stops == []
+        assert "epsilon 1 of 4 per 1d, the least of any person and step; 0 afterwards" in repr(found)
+        # Another query has the rest of both days; without a new row there is that of the days asked.
+        second = dphmm.evaluation.check_table(rows, TOWN, query="second", **more | {"epsilon": "0.5"})
+        assert second.budget == budget(2, "5", "0", "0") and "promise: step 1 " in second.stops[0]
+        assert dphmm.evaluation.check_table(night, TOWN, **more).budget == budget(2, "3", "1", "1")
+        # Everybody is looked up together, and each has an account.
+        free = dphmm.evaluation.check_table(places(HERE, people=["eve", "bob"]), TOWN, **more)
+        assert free.budget == budget(1, "1", "0", "0")
+
     def test_a_table_of_any_kind_and_its_file_give_the_same_figures(self, tmp_path):
         for rows, model in ((places(HERE, SWAPPED, SOUTH), TOWN), (names("0", "1.0", "1.0"), SITE)):
             rows.to_parquet(tmp_path / "rows.parquet")

@@ -267,6 +267,10 @@ class Ledger(Protocol):
         headers = (self.header(*key) for key in self.sessions_of(subjects))
         return [header for header in headers if header is not None]
 
+    def entries_of(self, subjects: Sequence[str]) -> list[Entry]:
+        """The stored steps of all sessions of these subjects, by subject, query and t."""
+        return [entry for key in self.sessions_of(subjects) for entry in self.entries(*key)]
+
     def spent_of(self, subjects: Sequence[str]) -> list[Spent]:
         """The total spending of each of these subjects over all queries, in their order; zero for unknown ones."""
         return [self.spent(subject) for subject in subjects]

@@ -253,6 +253,10 @@ class MemoryLedger(_Tables):
         """The parameters of all sessions of these subjects, by subject and query."""
         return [self._headers[key] for key in self.sessions_of(subjects)]
 
+    def entries_of(self, subjects: Sequence[str]) -> list[Entry]:
+        """The stored steps of all sessions of these subjects, by subject, query and t."""
+        return [entry for key in self.sessions_of(subjects) for entry in self.entries(*key)]
+
     def spent_of(self, subjects: Sequence[str]) -> list[Spent]:
         """The total spending of each of these subjects over all queries, in their order; zero for unknown ones."""
         return [self.spent(subject) for subject in subjects]

@@ -147,9 +147,7 @@ class SequencePromise:
             return _sum(rows) <= self.exact and (not rows or rows[-1][0] <= self.steps)
         if not rows:
             return True
-        scale = math.lcm(self.exact.denominator, *{epsilon.denominator for _, epsilon in rows})
-        sums = [0, *accumulate(int(epsilon * scale) for _, epsilon in rows)]
-        t = np.array([step for step, _ in rows], dtype=np.int64)
+        t, sums, scale = self._sums(rows)
         # Any window holds at most what the one that begins at its first row does.
         last = t + self.window if self.window is not None else self.bounds(t)[1]
         ends = np.searchsorted(t, last).tolist()
@@ -173,15 +171,37 @@ class SequencePromise:
 
     def room(self, spent: Sequence[Spending], t: int) -> Fraction:
         """The largest epsilon that step ``t`` may still have beside the spending so far; 0 where it may have none."""
-        if self.steps is not None and t > self.steps:
-            return Fraction(0)
         low, high = self.reach(t, t)
-        near = sorted(row for row in spent if low <= row[0] <= high)
-        # A window that begins at no row holds at most what one does that begins later, at a row or at t.
-        starts = {low} if self.window is None else {t, *(step for step, _ in near if step <= t)}
-        length = high - low + 1 if self.window is None else self.window
-        most = max(_sum([row for row in near if start <= row[0] < start + length]) for start in starts)
-        return max(Fraction(0), self.exact - most)
+        return min(self.rooms([row for row in spent if low <= row[0] <= high], [t]), default=Fraction(0))
+
+    def rooms(self, spent: Sequence[Spending], steps: Sequence[int]) -> list[Fraction]:
+        """The room of each block with one of these steps, in order of blocks; of windows that of each step, in theirs.
+
+        A step after the end of a sequence lies in no block.
+        """
+        t, sums, scale = self._sums(sorted(spent))
+        asked = np.array(steps, dtype=np.int64)
+
+        def within(first: IntArray, end: IntArray) -> list[int]:
+            places = zip(np.searchsorted(t, first).tolist(), np.searchsorted(t, end).tolist(), strict=True)
+            return [sums[after] - sums[before] for before, after in places]
+
+        if self.steps is not None:
+            most = sums[-1:] * bool((asked <= self.steps).any())
+        elif self.window is not None:
+            # A window that begins at no row holds at most what one does that begins later, at a row or at the step.
+            sums_from, most = within(t, t + self.window), within(asked, asked + self.window)
+            first, end = np.searchsorted(t, asked - self.window + 1).tolist(), np.searchsorted(t, asked).tolist()
+            most = [max([most[k], *sums_from[first[k] : end[k]]]) for k in range(len(most))]
+        else:
+            most = within(*np.unique(self.bounds(asked), axis=1))
+        return [max(Fraction(0), self.exact - Fraction(each, scale)) for each in most]
+
+    def _sums(self, rows: Sequence[Spending]) -> tuple[IntArray, list[int], int]:
+        """The steps (n,) of ascending rows, sums of the first 0 to n of them in whole units, and the units in 1."""
+        scale = math.lcm(self.exact.denominator, *{epsilon.denominator for _, epsilon in rows})
+        sums = [0, *accumulate(int(epsilon * scale) for _, epsilon in rows)]
+        return np.array([step for step, _ in rows], dtype=np.int64), sums, scale
 
     @property
     def exact(self) -> Fraction:

@@ -284,23 +284,15 @@ def _check_before_a_plan(pipeline: Pipeline, record: Record, console: Console) -
 def _check_room(pipeline: Pipeline, record: Record, job: Job, rows: VisitTable) -> None:
     """Refuse another question before its plan is made where a total has less left than the plan would spend."""
     from dphmm.cli.plan import plan
-    from dphmm.session.rounds import promise_of
 
     options = options_of(plan, PlanOptions, pipeline.command("plan", record.number).words)
     promise = options.promise
     if promise is None or not pipeline.ledger.exists():
         return
-    least, asked = promise.exact, pipeline.query(record.number)
     with open_ledger(pipeline.ledger, read_only=True) as ledger:
-        batch = job.batch(ledger)
-        for person, steps, _ in batch.asked_steps(batch.visits(rows)):
-            others = [query for _, query in ledger.sessions_of([person.name]) if query != asked]
-            entries = [entry for query in others for entry in ledger.entries(person.name, query)]
-            spent = [(entry.t, entry.epsilon) for entry in entries if entry.epsilon is not None]
-            of_steps = promise_of(promise, batch.setting, person.origin)
-            # One step of each block, or of each reach of windows, that has rows.
-            for step in {of_steps.reach(step, step): step for step in steps.tolist()}.values():
-                least = min(least, of_steps.room(spent, step))
+        batch = replace(job, choices={**job.choices, "promise": promise}).batch(ledger)
+        left = batch.left(batch.visits(rows), Fraction(0), planned=True)
+        least = min((each.before for each in left if each.limit == str(promise)), default=promise.exact)
     if least < promise.exact * (1 - Fraction(options.reserve)):
         got = f"{promise}, of which {in_short(least, down=True)} is left to whoever has least"
         share = ceil(100 * (1 - least / promise.exact)) / 100

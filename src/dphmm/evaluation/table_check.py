@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Unpack
 
 import numpy as np
@@ -24,7 +23,7 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy import complete
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.rounds import SubjectState, caps_of, schedule_of
+from dphmm.session.rounds import schedule_of
 from dphmm.statement.sentences import noun_words, plural
 from dphmm.states.maps import MapSpace, ground_distance, parse_speed
 from dphmm.states.space import StateSpace
@@ -33,7 +32,7 @@ from dphmm.states.visit_table import VisitTable
 from dphmm.storage.private_tables import in_words
 from dphmm.storage.tables import read_rows, read_whole
 from dphmm.storage.trajectories import LoadedVisits, by_reason, load_visits
-from dphmm.types import Exact, FloatArray, IntArray
+from dphmm.types import Exact, FloatArray
 
 #: Shares are told in steps of so many per cent.
 _PER_CENT = 5
@@ -78,7 +77,8 @@ class TableCheck:
     unanswered : people without a row at a step that is asked.
     too_fast : moves faster than the model's largest speed.
     budget : the number of people in the ledger (``known``), the most that all rows add to a person (``adds``), and
-        what is ``left`` to the person with the least room, and ``left_after`` it, ``of`` which limit, if there is one.
+        what is ``left`` where least is, of all people and all blocks with new steps, and ``left_after`` it, ``of``
+        which limit, if there is one.
     by_times : where times of events are published, the rows whose state they tell a reader; see `by_times`.
     stops : why a release would not begin.
     unseen : the facts that could not be seen yet; the steps are then those that may be asked.
@@ -123,8 +123,8 @@ class TableCheck:
         where, budget = "on the map" if self.on_map else "in states", self.budget or {}
         asked, room = "may be" if self.unseen else "are", "no limit"
         if budget.get("left") is not None:
-            least = f"the {self.noun} with least"
-            room = f"epsilon {budget['left']} of {budget['of']} to {least}; {budget['left_after']} afterwards"
+            least = f"the least of any {self.noun} and step; {budget['left_after']} afterwards"
+            room = f"epsilon {budget['left']} of {budget['of']}, {least}"
         doubt = ""
         if self.is_doubtful:
             each = f"each {self.noun} has 1 row" if self.most_rows == 1 else f"{people} have {self.rows:,} rows"
@@ -268,7 +268,6 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, table: Any, 
     hardly = 100 * visits.in_states < _PER_CENT * visits.n_placed
     places, named = set[int](), 0
     unanswered, each = 0, batch.subjects.epsilons[1]
-    left: list[tuple[Fraction, Fraction, str]] = []
     for subject, t, may_ask in batch.asked_steps(visits):
         asked = t[may_ask]
         unanswered += not len(asked)
@@ -276,13 +275,12 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, table: Any, 
         if schedule is not None:
             named = len(schedule.hours or schedule.at)
             places |= set(schedule.places(asked).tolist())
-        if budget and len(asked):
-            left += _left(batch, subject, asked, each)
     known = len({name for name, _ in batch.ledger.sessions_of(visits.users)})
     budgets = {"known": known, "adds": in_short(each * max(batch.most_asked(visits)))}
-    if left:
-        room, after, limit = min(left, key=lambda one: one[1])
-        budgets |= {"left": in_short(room, down=True), "left_after": in_short(after, down=True), "of": limit}
+    least = min(batch.left(visits, each), key=lambda left: (left.after, left.before), default=None) if budget else None
+    if least is not None:
+        epsilons = (in_short(epsilon, down=True) for epsilon in least[:2])
+        budgets |= dict(zip(("left", "left_after", "of"), (*epsilons, least.limit), strict=True))
     return TableCheck(
         rows=visits.n_rows + len(loaded.rejected) + loaded.without_place,
         people=len(visits),
@@ -367,23 +365,3 @@ def _too_fast(visits: VisitTable, model: MarkovModel, space: StateSpace) -> int 
         moves += int(same.sum())
         faster += int((same & (away > speed * model.step * np.diff(steps) + _WIDE * apart)).sum())
     return percent(faster, moves) if moves else None
-
-
-def _left(
-    batch: Batch, subject: SubjectState, asked: IntArray, each: Fraction
-) -> Iterator[tuple[Fraction, Fraction, str]]:
-    """Epsilons left to a person at the last of the steps ``asked``, and after ``each`` of them; by limit, in words."""
-    ledger, name = batch.ledger, subject.name
-    caps, sessions = caps_of(batch.caps, batch.setting, subject.origin), ledger.sessions_of([name])
-    if sessions:
-        caps = ledger.caps(name).joined(caps, quoted(name))
-    stored = {query: ledger.entries(name, query) for _, query in sessions}
-    last = max((entry.through for entry in stored.get(batch.setting.query, ())), default=0)
-    before = [(entry.t, entry.epsilon) for entries in stored.values() for entry in entries if entry.epsilon is not None]
-    more = [(step, each) for step in asked.tolist() if step > last]
-    if caps.promise is not None:
-        last, said = int(asked[-1]), str(batch.caps.promise or caps.promise)
-        yield caps.promise.room(before, last), caps.promise.room([*before, *more], last), said
-    if caps.epsilon is not None:
-        room = caps.epsilon - sum((epsilon for _, epsilon in before), Fraction(0))
-        yield room, max(Fraction(0), room - each * len(more)), f"{in_short(caps.epsilon, down=True)} in all"

@@ -455,6 +455,7 @@ class SlowLedger(Ledger):
 
     def __init__(self, other: Ledger) -> None:
         self.sessions, self.header, self.spent = other.sessions, other.header, other.spent  # type: ignore[method-assign]
+        self.entries = other.entries  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("kind", ["its own", "one at a time"])
@@ -474,7 +475,9 @@ def test_reads_of_many_subjects(ledger: Ledger, kind: str) -> None:
     assert read.spent_of(asked) == [twice, nothing, nothing, twice]
     assert read.sessions_of(names[3:]) == [key for key in ledger.sessions() if key[0] in names[3:]]
     assert read.spent_of(names) == [ledger.spent(name) for name in names]
-    assert read.sessions_of([]) == read.headers_of([]) == read.spent_of([]) == []
+    first = ledger.entries("user 2", "state") + ledger.entries("user 2", "work")
+    assert read.entries_of(asked) == read.entries_of(names) == first and len(first) == 2
+    assert read.sessions_of([]) == read.headers_of([]) == read.spent_of([]) == read.entries_of([]) == []
 
 
 def test_the_last_snapshot_of_a_session_is_kept(ledger: Ledger) -> None:

@@ -68,6 +68,10 @@ _ENTRIES = (
     "SELECT t, steps, kind, z, epsilon, cost, secure, constant, hash FROM stored_entry "
     "WHERE subject = ? AND query = ? AND t >= ? ORDER BY t"
 )
+_ENTRIES_OF = (
+    "SELECT subject, query, t, steps, kind, z, epsilon, cost, secure, constant, hash FROM stored_entry "
+    "WHERE subject IN ({}) ORDER BY subject, query, t"
+)
 _PLAN = "SELECT hash, n_states, states, description FROM stored_plan WHERE hash = ?"
 _PLANS_AT = (
     "SELECT hash, n_states, states, description FROM stored_entry JOIN stored_plan USING (hash) "
@@ -291,6 +295,10 @@ class SqliteLedger:
         """The parameters of all sessions of these subjects, by subject and query."""
         rows = sorted(self._rows_of(_HEADERS_OF, subjects))
         return [SessionHeader(subject, query, options_from(options)) for subject, query, options in rows]
+
+    def entries_of(self, subjects: Sequence[str]) -> list[Entry]:
+        """The stored steps of all sessions of these subjects, by subject, query and t."""
+        return [entry_from(subject, query, row) for subject, query, *row in self._rows_of(_ENTRIES_OF, subjects)]
 
     def spent_of(self, subjects: Sequence[str]) -> list[Spent]:
         """The spending of each of these subjects over all queries, in their order; zero if unknown."""
