@@ -50,7 +50,7 @@ LIMITS: dict[str, float] = {
 }
 LEAST = ("seeded bugs that are live",)
 #: The rooms above the core.
-UPPER = ("analysis", "dependent", "reconstruction", "spark", "studio", "synthesis")
+UPPER = ("dependent", "reconstruction", "spark", "studio")
 #: What else has lines in the package.
 OTHER = (".css", ".html", ".js")
 CLAUSES = frozenset(["What", "Who", "Whose", "Whom", "Whether", "How", "Which", "Where", "When", "Why", "Of", "That"])

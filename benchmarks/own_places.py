@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 import dphmm
-from dphmm.decoding import own_places_of, smooth_rows
+from dphmm.release.decoding import own_places_of, smooth_rows
 from dphmm.session.setting import Setting, Subjects
 from dphmm.storage.released import released_rows
 

@@ -33,11 +33,11 @@ from dphmm.accounting.moments import (
     has_moments,
     steps_of,
 )
-from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.release.batch import Batch
+from dphmm.release.stream import BadLine, Stream, parse_line
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.ledger import open_ledger
-from dphmm.stream import BadLine, Stream, parse_line
 
 N = 9
 STEP = 300
@@ -205,7 +205,7 @@ def test_a_line_that_comes_again_is_answered_once():
 
 @pytest.mark.parametrize("line", ['{"user": "ann", "state": "1"}', '{"user": "ann", "state": "1", "t": null}'])
 def test_a_line_without_a_moment_is_refused(line):
-    from dphmm.stream import checked_line
+    from dphmm.release.stream import checked_line
 
     with pytest.raises(BadLine, match="missing_time"):
         checked_line(parse_line(line.encode(), False), PAGES, False)
@@ -281,7 +281,7 @@ def test_a_run_that_is_undone_leaves_the_rows_before(tmp_path, monkeypatch):
 
 def test_rows_in_several_chunks_are_kept_with_their_digest(monkeypatch):
     """A run that is stopped between them is continued."""
-    monkeypatch.setattr("dphmm.batch.CHUNK", 2)
+    monkeypatch.setattr("dphmm.release.batch.CHUNK", 2)
     ledger, delivery = MemoryLedger(), [1, 2, 3, 3, 3]
     stopped = batch(ledger, ROWS, 1).run(rows_of(delivery, 0, ROWS))
     next(stopped)

@@ -45,7 +45,7 @@ PACKAGES = (
 )
 MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/filter", "_kernels/policy")
 MODULES += ("states/lattice",)
-MODULES += ("_kernels/points", "batch")
+MODULES += ("_kernels/points", "release/batch")
 MODULES += ("_kernels/hmm",)
 MODULES += ("cli/fit", "cli/fit_data", "states/maps", "statement/release")
 MODULES += (
@@ -225,7 +225,7 @@ GOOD = "# T\n" + "".join(f"\n## {s}\n\nx `tests/test_proofs.py::wrong_with`\n" f
         (GOOD.replace("## Proof", "## Idea"), "sections"),
         (GOOD.replace("x `tests/test_proofs.py::wrong_with`", "", 1), "empty: Precondition"),
         (GOOD.replace("::wrong_with", "::right_with"), "no test"),
-        (GOOD + "`src/dphmm/batch.py::Nothing`", "no code"),
+        (GOOD + "`src/dphmm/release/batch.py::Nothing`", "no code"),
         (GOOD.replace("`tests/test_proofs.py::wrong_with`", "x"), "names no test"),
     ],
 )

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphmm
-from dphmm.batch import Batch
+from dphmm.release.batch import Batch
+from dphmm.release.stream import Stream, answered_line, parse_line
 from dphmm.samplers.entropy import JobKey
 from dphmm.storage.table_ledger import PREFIX
 from dphmm.storage.tables import read_table
-from dphmm.stream import Stream, answered_line, parse_line
 from spark.test_bucket import job_of
 
 STEP = 300

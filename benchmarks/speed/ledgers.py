@@ -14,7 +14,7 @@ from benchmarks.speed.effort import Effort
 from benchmarks.speed.figures import Figure
 from benchmarks.speed.timing import timed
 from dphmm.accounting.ledger import Caps, Ledger, MemoryLedger, PlanRecord, Request, SessionHeader
-from dphmm.batch import CHUNK
+from dphmm.release.batch import CHUNK
 
 STEPS = 100
 _STATES = 400

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from dphmm import states as states
     from dphmm import storage as storage
     from dphmm.accounting.promise import SequencePromise as SequencePromise
-    from dphmm.batch import release_many as release_many
     from dphmm.dependent._question import query as query
     from dphmm.markov.model import MarkovModel as MarkovModel
+    from dphmm.release.batch import release_many as release_many
     from dphmm.samplers.entropy import ReplayBits as ReplayBits
     from dphmm.session.session import ReleaseSession as ReleaseSession
     from dphmm.setup.released import Released as Released

@@ -14,10 +14,10 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput, LedgerBusy
+from dphmm.release.batch import Batch
+from dphmm.release.stream import Stream, parse_line
 from dphmm.storage.ledger import open_ledger
-from dphmm.stream import Stream, parse_line
 
 POINTS = np.stack(np.divmod(np.arange(9), 3), axis=1)
 NEAR = np.abs(POINTS[:, None] - POINTS).max(axis=2) <= 1
@@ -57,8 +57,8 @@ class Locked(MemoryLedger):
 
 @pytest.mark.parametrize("constraint", ["support", "delta=0.1"])
 def test_tables_lock_the_subjects_of_each_transaction(constraint, monkeypatch):
-    monkeypatch.setattr("dphmm.batch.CHUNK", 3)
-    monkeypatch.setattr("dphmm.batch._CHUNK_STEPWISE", 3)
+    monkeypatch.setattr("dphmm.release.batch.CHUNK", 3)
+    monkeypatch.setattr("dphmm.release.batch._CHUNK_STEPWISE", 3)
     ledger = Locked()
     table = {"user": list("aabbccc"), "step": [0, 1, 0, 5, 0, 1, 2], "state": ["0", "1", "2", "1", "8", "7", "8"]}
     given = {"constraint": constraint, "ledger": ledger, "bits": dphmm.ReplayBits(1), "progress": False}

@@ -15,8 +15,8 @@ import dphmm
 from dphmm.audit import check_release
 from dphmm.audit.attacks.truth import begins_of, truth_of
 from dphmm.audit.released import ReleasedFile
-from dphmm.batch import release_many
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import release_many
 from dphmm.storage.ledger import open_ledger
 
 PAGES = dphmm.StateSpace.categories(list("abcdefghi"))

@@ -29,9 +29,9 @@ from crafted_bits import keyed_system_bits
 from dphmm.audit import check_release
 from dphmm.audit.plain_plans import PlainLaw, plain_hash, plain_plans
 from dphmm.audit.reading import _require_choices, region
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import PREFIX
+from dphmm.release.batch import Batch
 from dphmm.session.plan import spread
 from dphmm.session.setting import Setting
 from dphmm.statement.files import read_statement, statement_path, write_statement

@@ -19,8 +19,8 @@ from commands import run
 from crafted_bits import keyed_system_bits
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.audit import check_release_table
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch
 from dphmm.session.releases import Releases
 from dphmm.statement.parts import document
 from dphmm.storage.release_table import ReleaseTable, table_file, write_rows

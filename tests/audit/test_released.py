@@ -26,8 +26,8 @@ import dphmm
 from audit.small import MODEL, POLICY, SPACE
 from crafted_bits import keyed_system_bits
 from dphmm.audit import check_release
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch
 from dphmm.statement.files import statement_path, write_statement
 from dphmm.storage.released import FileSums, released_table
 from dphmm.storage.tables import write_table

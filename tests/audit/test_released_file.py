@@ -18,11 +18,11 @@ import dphmm
 from audit.small import MODEL, POLICY, SPACE
 from crafted_bits import keyed_system_bits
 from dphmm.audit import check_release
-from dphmm.batch import Batch, ReleasedRow
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch, ReleasedRow
+from dphmm.release.stream import Stream, answered_line
 from dphmm.statement.files import save_statement
 from dphmm.storage.released import FileSums
-from dphmm.stream import Stream, answered_line
 
 GRID = dphmm.Grid(10.0, 50.0, 10.056, 50.036, 1000)
 _N = GRID.n_states

@@ -9,8 +9,8 @@ import pytest
 
 import dphmm
 from dphmm.accounting import MemoryLedger
-from dphmm.batch import Batch
 from dphmm.choose.details import first_plans, release_preview
+from dphmm.release.batch import Batch
 from dphmm.session.setting import Setting
 
 SPACE = dphmm.StateSpace(np.array([[0.0], [1.0], [2.0]]), names=["a", "b", "c"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commands import set_in
-from dphmm.batch import Batch
+from dphmm.release.batch import Batch
 
 
 @pytest.fixture

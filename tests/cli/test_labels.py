@@ -172,7 +172,7 @@ def test_what_needs_distances_is_refused_in_one_line(portal, tmp_path, run, comm
 def test_rows_put_together_are_the_table_that_they_came_from(portal):
     """A batch gives columns, a stream rows of releases: both make the same table."""
     import dphmm
-    from dphmm.batch import Batch
+    from dphmm.release.batch import Batch
     from dphmm.samplers.entropy import ReplayBits
 
     model, policy = load_model(portal / "m.npz"), dphmm.storage.load_policy(portal / "p.json")

@@ -324,7 +324,7 @@ def test_no_digest_of_a_side_file_is_in_what_a_fit_or_release_says(site, tmp_pat
 
 
 def test_statements_of_python_callers_are_unknown_unless_they_say(models):
-    from dphmm.batch import Batch
+    from dphmm.release.batch import Batch
     from dphmm.states import Trajectories
     from dphmm.storage.released import FileSums
     from statement.told import statement_of

@@ -15,10 +15,10 @@ import jsonschema
 import pytest
 
 from commands import going_on
+from dphmm.release.stream import BadLine, parse_line
 from dphmm.statement.parts import typed
 from dphmm.statement.release import ReleaseStatement, statement_schema
 from dphmm.storage.ledger import open_ledger
-from dphmm.stream import BadLine, parse_line
 
 
 @pytest.mark.parametrize("name", ["released.csv", "x.parquet", "x.csv.gz", "X.CSV", "missing/out"])

@@ -24,11 +24,11 @@ from dphmm.storage.released import last_answers
 # Kills or interrupts itself right after the third commit of five releases.
 DRIVER = """
 import os, sys
-import dphmm.batch
+import dphmm.release.batch
 from dphmm.storage.ledger.sqlite import SqliteLedger
 from dphmm.cli import main
 
-dphmm.batch.CHUNK = 5
+dphmm.release.batch.CHUNK = 5
 number = int(sys.argv.pop(1))
 commit, commits = SqliteLedger._commit, []
 
@@ -103,7 +103,7 @@ def test_interrupted_inside_a_transaction_nothing_of_it_stays(town, tmp_path, ru
             raise KeyboardInterrupt
         commit(self, *args)
 
-    monkeypatch.setattr("dphmm.batch.CHUNK", 5)
+    monkeypatch.setattr("dphmm.release.batch.CHUNK", 5)
     monkeypatch.setattr(SqliteLedger, "_commit", interrupted)
     result = run(*release_of(town, tmp_path), code=130)
     assert "10 releases" in result.stderr
@@ -121,7 +121,7 @@ def test_interrupted_after_a_commit_it_tells_what_this_run_stored(town, tmp_path
         if len(commits) in (3, 7):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("dphmm.batch.CHUNK", 5)
+    monkeypatch.setattr("dphmm.release.batch.CHUNK", 5)
     monkeypatch.setattr(SqliteLedger, "_commit", interrupted)
     first = run(*release_of(town, tmp_path), code=130)
     stored = len(stored_answers(tmp_path / "ledger.db"))

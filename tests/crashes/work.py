@@ -181,7 +181,7 @@ def batch(
     folder: str, constraint: str = "support", chunk: int = 5, cap: str | None = None, schedule: str | None = None
 ) -> int:
     """Release all rows of all users by a batch; of each chunk every row is shown as it comes."""
-    import dphmm.batch as batches
+    import dphmm.release.batch as batches
 
     use_chunks_of(chunk)
     model, policy, space = world.parts()
@@ -232,7 +232,7 @@ def save(folder: str) -> int:
 
 def use_chunks_of(chunk: int) -> None:
     """Make transactions small, so that a small batch has several."""
-    import dphmm.batch as batches
+    import dphmm.release.batch as batches
 
     assert isinstance(batches.CHUNK, int)
     batches.CHUNK = chunk

@@ -23,9 +23,9 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.evaluation.table_check import percent
+from dphmm.release.batch import Batch
 from dphmm.statement.files import load_statement
 from dphmm.storage.importers.events import import_events
 from dphmm.storage.trajectories import load_trajectories

@@ -12,7 +12,7 @@ from registered import policy_kinds, release_mechanisms
 #: Mechanisms whose laws are integers and no multiples of eps: the tests that enumerate those.
 JUDGED_ELSEWHERE = {
     "hops": "tests/mechanisms/test_hops.py::test_every_edge_keeps_epsilon_in_whole_numbers",
-    "made-table": "tests/test_optimizing.py::test_every_required_pair_of_random_worlds_keeps_epsilon",
+    "made-table": "tests/choose/test_optimizing.py::test_every_required_pair_of_random_worlds_keeps_epsilon",
     "optimal-table": "tests/session/test_optimal_table.py"
     "::test_every_required_pair_of_random_plans_keeps_epsilon_and_everybody_has_one",
 }

@@ -65,10 +65,10 @@ def keyed_noise() -> None:
 
 def run(at: int, arguments: list[str]) -> None:
     """The command, counted; never returns."""
-    import dphmm.batch
+    import dphmm.release.batch
     from dphmm.cli.app import app
 
-    dphmm.batch.CHUNK = 3
+    dphmm.release.batch.CHUNK = 3
     keyed_noise()
     countdown = Countdown(at)
     sys.setprofile(countdown)

@@ -19,6 +19,7 @@ from dphmm.audit.plain_plans import plain_plans, read_plain_laws
 from dphmm.audit.released import ReleasedFile
 from dphmm.errors import DphmmError
 from dphmm.reconstruction.regions import read_regions
+from dphmm.release.stream import BadLine, parse_line
 from dphmm.report.backdrop import read_backdrop
 from dphmm.session.setting import Setting
 from dphmm.statement.files import load_statement
@@ -28,7 +29,6 @@ from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.private_tables import read_edges
 from dphmm.storage.public_tables import labels_by_state, read_costs, read_numbers, space_of_answers
 from dphmm.storage.tables import read_table
-from dphmm.stream import BadLine, parse_line
 from experiments.journal import Journal
 from faults.forging import model_members, write_members
 from faults.spoiled_files import PLT, parquet, plt, tarred, zipped

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.batch import Batch, BatchReport
+from dphmm.release.batch import Batch, BatchReport
+from dphmm.release.stream import parse_line
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.trajectories import load_trajectories
-from dphmm.stream import parse_line
 from independence.commands import PAGES, narrow
 from independence.instances import instance, truths_at
 from independence.observing import CountedBits, attributes_of, observe, replaced_draws

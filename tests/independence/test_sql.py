@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.batch import Batch
 from dphmm.errors import DphmmError
+from dphmm.release.batch import Batch
 from dphmm.session import answer
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.ledger import open_ledger

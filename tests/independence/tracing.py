@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 import dphmm
-from dphmm.batch import Batch
 from dphmm.policy.graph import PolicyGraph
+from dphmm.release.batch import Batch
+from dphmm.release.stream import Stream, parse_line
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.states.trajectory import Trajectories
-from dphmm.stream import Stream, parse_line
 from independence.commands import GRID, NAMES, PAGES, narrow, places
 from independence.instances import STEPS, Instance, instance, truths_at
 from independence.observing import observe, replaced_draws

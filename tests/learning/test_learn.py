@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 
 import dphmm
-from dphmm.decoding import rows_and_subjects
 from dphmm.errors import InvalidInput
 from dphmm.learning import learn as module
 from dphmm.learning.expectation import Sample
 from dphmm.learning.sequences import public_slots, stretches_of
 from dphmm.learning.tilt import Tilt
+from dphmm.release.decoding import rows_and_subjects
 
 pytestmark = pytest.mark.replayed_words
 SIDE, STEPS, HOUR = 4, 24, 3600

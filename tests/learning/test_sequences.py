@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import dphmm
-from dphmm.decoding import rows_and_subjects
 from dphmm.learning.sequences import longest_gap, public_slots, slots_of, stretches_of
+from dphmm.release.decoding import rows_and_subjects
 from learning.test_expectation import HALVES
 from learning.test_expectation import HOURS as SIX
 from learning.test_learn import HOUR, MODEL, POLICY, SPACE, STEPS, regular, released

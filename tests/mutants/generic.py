@@ -42,7 +42,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/storage/importers", "tests/storage/test_columns.py"),
         ("tests/cli/test_tables.py",),
     ),
-    "batch": (("tests/test_batch.py",), ("tests/proofs/test_joint_batches.py", "tests/cli/test_release.py")),
+    "batch": (("tests/release/test_batch.py",), ("tests/proofs/test_joint_batches.py", "tests/cli/test_release.py")),
     "cli": (
         ("tests/cli/test_app.py", "tests/cli/test_bad_input.py"),
         ("tests/cli/test_release.py", "tests/cli/test_fit.py"),

@@ -65,9 +65,9 @@ def test_a_second_query_that_one_partner_cannot_serve_is_refused():
 
 def test_a_query_that_begins_while_a_batch_runs_is_noticed(monkeypatch):
     """Another process may release about the same steps between two transactions of a batch."""
-    import dphmm.batch
+    import dphmm.release.batch
 
-    monkeypatch.setattr(dphmm.batch, "CHUNK", 1)
+    monkeypatch.setattr(dphmm.release.batch, "CHUNK", 1)
     ledger = dphmm.accounting.MemoryLedger()
     done = []
 

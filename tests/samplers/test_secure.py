@@ -18,11 +18,11 @@ import pytest
 
 import dphmm
 from crafted_bits import keyed_system_bits
-from dphmm.batch import Batch
 from dphmm.dependent import classifier, count, degree_distribution, histogram, kmeans, mean, total
 from dphmm.dependent import query as asked
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import fit_chain
+from dphmm.release.batch import Batch
 from dphmm.samplers.entropy import JobKey, KeyedBits, ReplayBits, SystemBits, default_bits, is_secure
 from dphmm.storage.released import FileSums
 from dphmm.storage.trajectories import load_trajectories

@@ -47,7 +47,7 @@ KNOWN = {
     "markov/private/worth.py": "invented people of the forecast of a fit, from a fixed seed: simulation",
     "markov/private/noisy_table.py": "invented tables of a spread and of a forecast, from their seeds: simulation",
     "markov/private/spread.py": "resampled noisy tables, from a seed that the caller gives: simulation",
-    "synthesis.py": "invented people, drawn from a public model: no answer about anybody hangs on them",
+    "reconstruction/synthesis.py": "invented people, drawn from a public model: no answer about anybody hangs on them",
     "choose/simulated.py": "invented people and their walks, from a generator that the caller seeds: simulation",
     "states/zones.py": "places of invented people in their zones, from a generator that the caller seeds: simulation",
     "audit/resampling.py": "resamples of subjects, for intervals: from a fixed seed",

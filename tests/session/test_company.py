@@ -13,9 +13,9 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch, ReleasedRow
 from dphmm.policy import graph
 from dphmm.policy._cliques import Complete
+from dphmm.release.batch import Batch, ReleasedRow
 from dphmm.states.trajectory import Trajectories
 from registered import chosen_mechanisms, left_out, policy_kinds
 
@@ -90,7 +90,7 @@ def test_a_subject_is_told_the_same_in_whatever_company(kind, mechanism, monkeyp
     rows, ledger = rows_of(rng, space.n_states, users), MemoryLedger()
 
     def run(some, bits, resume):
-        monkeypatch.setattr("dphmm.batch.CHUNK", int(rng.choice([1, 3, 7, 10**6])))
+        monkeypatch.setattr("dphmm.release.batch.CHUNK", int(rng.choice([1, 3, 7, 10**6])))
         work = Batch(model, policy, space, epsilon, ledger=ledger, bits=dphmm.ReplayBits(bits), **choices)
         return work, [row for chunk in work.run(trajectories(some), resume=resume) for row in chunk]
 

@@ -15,10 +15,10 @@ from scipy import sparse
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch
 from dphmm.markov.filtering import Belief
+from dphmm.release.batch import Batch
+from dphmm.release.stream import Stream, parse_line
 from dphmm.session.plan import Position
-from dphmm.stream import Stream, parse_line
 
 SIDE = 5
 N = SIDE**2

@@ -10,10 +10,10 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch
+from dphmm.release.stream import Stream, parse_line
 from dphmm.states.trajectory import Trajectories
-from dphmm.stream import Stream, parse_line
 
 N = 7
 SPACE = dphmm.StateSpace(np.array([0, 1, 3, 4, 6, 7, 9])[:, None], names=list("abcdefg"))

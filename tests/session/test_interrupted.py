@@ -16,8 +16,8 @@ import pytest
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.transaction import BaseTransaction
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch
 from dphmm.session.rounds import Engine
 from dphmm.session.scheduled import Scheduled
 from dphmm.session.stepwise import Stepwise

@@ -12,9 +12,9 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.decoding import published_of
 from dphmm.errors import InvalidInput
 from dphmm.policy import complete, from_edges
+from dphmm.release.decoding import published_of
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.believing import DOUBT
 from dphmm.session.odds import path_loss

@@ -12,7 +12,7 @@ import numpy as np
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch
+from dphmm.release.batch import Batch
 from dphmm.states.trajectory import Trajectories
 from random_seeds import seeds
 
@@ -69,7 +69,7 @@ def test_the_second_query_of_a_step_keeps_the_partners_of_the_first(seed, monkey
     rng = np.random.default_rng([5, seed])
     played = Played(rng)
     for _ in range(20):
-        monkeypatch.setattr("dphmm.batch.CHUNK", int(rng.choice([1, 2, 3, 1000])))
+        monkeypatch.setattr("dphmm.release.batch.CHUNK", int(rng.choice([1, 2, 3, 1000])))
         step = played.table if rng.random() < 0.5 else played.session
         step(QUERIES[int(rng.integers(2))])
     both = [(user, t) for user in USERS for t in range(1, min(played.done[q, user] for q in QUERIES) + 1)]

@@ -27,9 +27,9 @@ import pytest
 import dphmm
 from dphmm.accounting.edge_leakage import losses_between
 from dphmm.audit import sample_plan, sequence_loss, verify
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.mechanisms import OptimalTable, table
+from dphmm.release.batch import Batch
 from dphmm.session.answer import answer_under
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner

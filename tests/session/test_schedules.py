@@ -9,8 +9,8 @@ import pytest
 
 import dphmm
 from dphmm.accounting import MemoryLedger
-from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.release.batch import Batch
 from dphmm.session import estimate
 from dphmm.session.plan import all_partners, plan_states, recorded_joint_edges, spread
 from dphmm.session.stepwise import walk

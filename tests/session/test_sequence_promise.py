@@ -20,9 +20,9 @@ import pytest
 import dphmm
 from dphmm import SequencePromise
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
-from dphmm.stream import Stream, parse_line
+from dphmm.release.batch import Batch
+from dphmm.release.stream import Stream, parse_line
 from zone_tables import town_with_the_clocks_of
 
 POINTS = np.stack(np.divmod(np.arange(9), 3), axis=1)
@@ -134,7 +134,7 @@ def test_a_table_that_breaks_it_is_refused_before_anything_is_drawn(constraint):
 
 def test_a_table_that_names_no_promise_is_refused_before_anything_is_drawn_too(monkeypatch):
     """Not when the transaction comes that breaks what the account has: the ones before it would be paid for."""
-    monkeypatch.setattr("dphmm.batch.CHUNK", 1)
+    monkeypatch.setattr("dphmm.release.batch.CHUNK", 1)
     ledger, promise = MemoryLedger(), SequencePromise(3, window=4)
     given = {"ledger": ledger, "bits": dphmm.ReplayBits(1), "progress": False}
     dphmm.release_many(table([0]), *HOURLY, 1, query="other", promise=promise, **given)
@@ -147,7 +147,7 @@ def test_a_table_that_names_no_promise_is_refused_before_anything_is_drawn_too(m
 
 def test_a_table_with_another_promise_than_one_account_is_refused_before_its_first_row(monkeypatch):
     """The account is of the last subject, and every row has a transaction of its own."""
-    monkeypatch.setattr("dphmm.batch.CHUNK", 1)
+    monkeypatch.setattr("dphmm.release.batch.CHUNK", 1)
     ledger = MemoryLedger()
     given = {"ledger": ledger, "bits": dphmm.ReplayBits(1), "progress": False}
     rows = table([0, 1], "abc")

@@ -17,8 +17,8 @@ import naive_secrets
 import naive_slots
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.audit import check_release
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch
 from dphmm.session import stepwise
 from dphmm.session.setting import Setting
 from dphmm.session.stepwise import walk
@@ -140,7 +140,7 @@ def test_chunks_of_1_7_and_1000_rows_make_the_plans_of_sessions_one_by_one(const
     """Rows together have the matrices of different slots; each plan is that of its person alone, to the bit."""
     model, rows, found = model_of(1), crowd(people=25), []
     for chunk in (1, 7, 1000):
-        monkeypatch.setattr("dphmm.batch.CHUNK", chunk)
+        monkeypatch.setattr("dphmm.release.batch.CHUNK", chunk)
         work = batch(model, constraint=constraint)
         found.append(told(work, rows))
     assert [set(each) for each in found] == [set(found[0])] * 3

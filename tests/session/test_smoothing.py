@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 import dphmm
-from dphmm import decoding
 from dphmm.errors import InvalidInput
+from dphmm.release import decoding
 from dphmm.session import smoothing
 from dphmm.session.options import Options
 from dphmm.session.setting import Setting

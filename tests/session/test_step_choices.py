@@ -10,10 +10,10 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.release.batch import Batch
+from dphmm.release.stream import Stream, parse_line
 from dphmm.states.trajectory import Trajectories
-from dphmm.stream import Stream, parse_line
 from session.test_options import MODEL, POLICY, SPACE, WALK, WIDE
 
 #: By the number of the step in the table, wherever a user begins.

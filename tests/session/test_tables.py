@@ -20,8 +20,8 @@ import dphmm
 from dphmm._kernels.filter import predict_logs
 from dphmm.accounting.ledger import MemoryLedger, SequencePromise
 from dphmm.accounting.promise import Schedule
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch, ReleasedRow
 from dphmm.session.answer import answer_under
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
@@ -117,7 +117,7 @@ def test_resumed_sessions_tell_the_same(name):
     work = batch_of(name, ledger)
     published = run(work, rows)
     sessions = {user: work.resumed(user) for user, _ in ledger.sessions()}
-    again = [dphmm.batch.ReleasedRow(user, None, r) for user, session in sessions.items() for r in session.releases]
+    again = [ReleasedRow(user, None, r) for user, session in sessions.items() for r in session.releases]
     assert told(published) == told(again)
     assert len(published) == len(rows)
 
@@ -134,7 +134,7 @@ def test_a_resumed_batch_tells_the_same_and_goes_on_as_a_session(name):
     more = run(batch_of(name, ledger, seed=11), longer, resume=True)
     assert told(more)[: len(first)] == first
     sessions = [(user, work.resumed(user)) for user, _ in ledger.sessions()]
-    again = [dphmm.batch.ReleasedRow(user, None, r) for user, session in sessions for r in session.releases]
+    again = [ReleasedRow(user, None, r) for user, session in sessions for r in session.releases]
     assert told(more) == told(again)
 
 

@@ -20,8 +20,8 @@ import pytest
 
 import dphmm
 from dphmm.accounting.event import LearningEvent, NoisyCounts, described
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch
 from dphmm.statement.files import load_statement, save_statement, write_statement
 from dphmm.statement.parts import document
 from dphmm.states import Trajectories

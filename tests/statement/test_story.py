@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.batch import Batch
+from dphmm.release.batch import Batch
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.statement.release import MergedStates, Policy, Varied
 from dphmm.statement.sentences import PHRASES

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.batch import Batch
+from dphmm.release.batch import Batch
 from dphmm.session.setting import Setting
 from dphmm.statement.story import ReaderFindings
 from dphmm.statement.warnings import no_limit, release_warnings, trapped_belief

@@ -13,7 +13,7 @@ import numpy as np
 import dphmm
 from dphmm.accounting.budget import Caps
 from dphmm.accounting.event import LearningEvent, NoisyCounts, NotPrivateEvent, described
-from dphmm.batch import Batch
+from dphmm.release.batch import Batch
 from dphmm.session.options import Options
 from dphmm.session.setting import Setting, Subjects
 from dphmm.statement.origin import Whom, whom_of

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import dphmm
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch
 from dphmm.states import Trajectories
 from dphmm.storage.released import FileSums, read_answers, released_rows, released_table, run_starts
 

@@ -11,8 +11,8 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.release.batch import Batch
 from dphmm.session.releases import Releases
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.release_table import ReleaseTable, write_rows

@@ -23,8 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dphmm
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch
 from dphmm.states import Trajectories, visit_table
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from dphmm._lazy import lazy
 
 if TYPE_CHECKING:
+    from dphmm.choose.optimizing import optimize as optimize
     from dphmm.choose.planning import plan as plan
     from dphmm.choose.schedule_plan import SchedulePlan as SchedulePlan
     from dphmm.choose.schedule_plan import read_plan as read_plan
     from dphmm.choose.schedule_plan import save_plan as save_plan
-    from dphmm.optimizing import optimize as optimize
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -13,7 +13,6 @@ import numpy as np
 
 from dphmm.accounting.event import theorem_6_3
 from dphmm.accounting.records import in_short
-from dphmm.batch import Batch
 from dphmm.choose.lonely import (
     LonelyCost,
     Moved,
@@ -34,6 +33,7 @@ from dphmm.mechanisms.registry import KINDS
 from dphmm.policy._radius import Radius
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
+from dphmm.release.batch import Batch
 from dphmm.sensitivity import exposed_states, sensitivity_hull
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.options import Options, ReleaseChoices
@@ -374,7 +374,7 @@ def release_preview(batch: Batch, rows: Trajectories | VisitTable) -> dict[str, 
     Examples
     --------
     >>> import dphmm
-    >>> from dphmm.batch import Batch
+    >>> from dphmm.release.batch import Batch
     >>> space = dphmm.StateSpace.categories(["a", "b"])
     >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], space=space)
     >>> rows = dphmm.states.Trajectories.from_labels(["ann", "ann", "ben"], state=["a", "b", "a"])

@@ -182,7 +182,7 @@ def _made_table(case: _Case) -> Iterator[Remedy]:
         return
     if case.options.made_from != "hull" or case.space.has_labels or case.options.constraint != Support():
         return
-    from dphmm.optimizing import optimize
+    from dphmm.choose.optimizing import optimize
 
     try:
         table = optimize(case.model, case.policy, case.space, case.options.epsilon, protection=case.options.protection)

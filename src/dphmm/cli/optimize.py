@@ -55,7 +55,7 @@ def optimize(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     state (a model's occupancy; alike without one), and kept as whole numbers, which every use certifies again. Then
     the policy once more, with --setting mechanism table.npz, for releases of the same model and epsilon.
     """
-    from dphmm.optimizing import optimize as made_of
+    from dphmm.choose.optimizing import optimize as made_of
     from dphmm.storage.made_tables import save_table
 
     path = Path(given["output"])

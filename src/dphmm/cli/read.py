@@ -396,7 +396,7 @@ def _event(released: Released, beside: Sequence[Released], options: ReadOptions,
 
 
 def _paths(released: Released, beside: Sequence[Released], options: ReadOptions, console: Console) -> dict[str, Any]:
-    from dphmm.decoding import OtherRows, published_of, rows_of_users
+    from dphmm.release.decoding import OtherRows, published_of, rows_of_users
     from dphmm.session.odds import path_loss
     from dphmm.session.smoothing import Smoothers
 

@@ -42,8 +42,8 @@ from dphmm.storage.tables import column_names
 from dphmm.storage.trajectories import by_reason, load_visits
 
 if TYPE_CHECKING:
-    from dphmm.batch import Batch
     from dphmm.cli.console import Work
+    from dphmm.release.batch import Batch
     from dphmm.statement.release import ReleaseStatement
     from dphmm.states.visit_table import VisitTable
     from dphmm.storage.ledger import SqliteLedger

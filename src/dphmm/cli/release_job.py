@@ -48,16 +48,16 @@ from dphmm.storage.tables import SUFFIXES
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
-    from dphmm.batch import Batch, ReleasedRow
     from dphmm.choose.schedule_plan import SchedulePlan
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
+    from dphmm.release.batch import Batch, ReleasedRow
+    from dphmm.release.stream import BadLine, Line, Stream
     from dphmm.session.setting import Setting
     from dphmm.statement.origin import Whom
     from dphmm.states.space import StateSpace
     from dphmm.states.visit_table import VisitTable
     from dphmm.storage.models import People
-    from dphmm.stream import BadLine, Line, Stream
     from dphmm.types import Exact
 
 
@@ -198,7 +198,7 @@ class Job:
 
     def batch(self, ledger: Ledger | None) -> Batch:
         """The releases of this job, kept in a ledger."""
-        from dphmm.batch import Batch
+        from dphmm.release.batch import Batch
 
         public = (self.model, self.policy, self.space, self.epsilon)
         return Batch(*public, ledger=ledger, **self.choices)
@@ -492,8 +492,8 @@ def stated(batch: Batch, options: ReleaseOptions, names: Names) -> Iterator[Call
     if options.table is None or options.place is None:
         yield lambda released, line: None
         return
+    from dphmm.release.stream import StreamStatement
     from dphmm.statement.files import statement_path
-    from dphmm.stream import StreamStatement
 
     statement, place, table = StreamStatement(batch), options.place, options.table
     with table.open("x", encoding="utf-8") as lines:
@@ -528,7 +528,7 @@ class _Lines:
     rejected: Counter[str] = field(default_factory=Counter)
 
     def __iter__(self) -> Iterator[Line]:
-        from dphmm.stream import BadLine, checked_line, parse_line
+        from dphmm.release.stream import BadLine, checked_line, parse_line
 
         for self.number, text in _lines():
             try:
@@ -548,9 +548,9 @@ class _Lines:
 
 def release_stream(job: Job, options: ReleaseOptions, console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
+    from dphmm.release.stream import Stream, answered_line
     from dphmm.statement.release import CoveredDistance
     from dphmm.statement.warnings import release_warnings
-    from dphmm.stream import Stream, answered_line
 
     _check(options)
     if options.case_names is not None:
@@ -614,7 +614,7 @@ def release_stream(job: Job, options: ReleaseOptions, console: Console) -> int:
 
 def _answers(stream: Stream, asked: Iterable[Line], lines: _Lines) -> Iterator[ReleasedRow]:
     """The answers that lines make due, and at the end of input those of the bin that is still open."""
-    from dphmm.stream import BadLine
+    from dphmm.release.stream import BadLine
 
     for line in asked:
         try:

@@ -88,8 +88,8 @@ def _model(path: str) -> tuple[MarkovModel, StateSpace]:
 
 
 def _drawn(model: MarkovModel, space: StateSpace, given: Mapping[str, Any]) -> Any:
+    from dphmm.reconstruction.synthesis import synthesize
     from dphmm.storage.public_tables import totals_of
-    from dphmm.synthesis import synthesize
 
     like = None if given["like"] is None else totals_of(given["like"], space.names, "like")
     choices = {name: given[name] for name in ("people", "steps", "begin", "seed")}

@@ -37,6 +37,6 @@ if TYPE_CHECKING:
     from dphmm.evaluation.measures import visit_lengths as visit_lengths
     from dphmm.evaluation.table_check import TableCheck as TableCheck
     from dphmm.evaluation.table_check import check_table as check_table
-    from dphmm.synthesis import synthesize as synthesize
+    from dphmm.reconstruction.synthesis import synthesize as synthesize
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from dphmm.accounting.budget import quoted
 from dphmm.accounting.person import alike_words
 from dphmm.accounting.records import in_short
-from dphmm.batch import Batch, BatchChoices
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy import complete
 from dphmm.policy.graph import PolicyGraph
+from dphmm.release.batch import Batch, BatchChoices
 from dphmm.session.rounds import schedule_of
 from dphmm.statement.sentences import noun_words, plural
 from dphmm.states.maps import MapSpace, ground_distance, parse_speed

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from dphmm._progress import Progress, shown
-from dphmm.decoding import OtherQuery, rows_and_subjects
 from dphmm.learning.expectation import Sample, SlotChain
 from dphmm.learning.sequences import Stretch, longest_gap, public_slots, stretches_of
 from dphmm.learning.tilt import AROUND, Tilt
@@ -27,6 +26,7 @@ from dphmm.markov.model import ANSWERS, MarkovModel
 from dphmm.markov.slots import Slots
 from dphmm.markov.stochastic import with_data
 from dphmm.policy.graph import PolicyGraph
+from dphmm.release.decoding import OtherQuery, rows_and_subjects
 from dphmm.session.believing import DOUBT
 from dphmm.session.options import ReleaseChoices
 from dphmm.session.own_places import jump_beside, public_base

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphmm.decoding import OtherRows, published_of
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.slots import Slots
+from dphmm.release.decoding import OtherRows, published_of
 from dphmm.session.plan import Position
 from dphmm.session.setting import Subjects
 from dphmm.session.smoothing import JointSteps, Smoothers, Steps

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from dphmm._lazy import lazy
 
 if TYPE_CHECKING:
-    from dphmm.decoding import OtherQuery as OtherQuery
-    from dphmm.decoding import event_odds as event_odds
-    from dphmm.decoding import smooth as smooth
     from dphmm.learning.learn import learn as learn
     from dphmm.reconstruction.aggregates import population as population
+    from dphmm.release.decoding import OtherQuery as OtherQuery
+    from dphmm.release.decoding import event_odds as event_odds
+    from dphmm.release.decoding import smooth as smooth
 
 __getattr__, __dir__, __all__ = lazy(__name__)

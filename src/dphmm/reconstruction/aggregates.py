@@ -23,7 +23,6 @@ from dphmm._checks import one_of, whole
 from dphmm._notebook import html_table
 from dphmm._progress import Progress, shown
 from dphmm.accounting.promise import KINDS
-from dphmm.decoding import rows_and_subjects
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
@@ -33,6 +32,7 @@ from dphmm.reconstruction.flows import flows as flows_of
 from dphmm.reconstruction.linear import TermMoments, interval
 from dphmm.reconstruction.regions import Regions, checked_regions, default_regions
 from dphmm.reconstruction.shares import NOTHING, LinearEstimates, Share, Told, each_share, flow_shares, region_shares
+from dphmm.release.decoding import rows_and_subjects
 from dphmm.session.believing import believed_model
 from dphmm.session.options import PlanChoices, ReleaseChoices
 from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states

@@ -26,10 +26,10 @@ import numpy as np
 
 from dphmm._progress import Progress
 from dphmm.accounting.promise import PUBLIC_KINDS
-from dphmm.decoding import published_of
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import AnswerTable
 from dphmm.mechanisms.base import LatticeMechanism, NoiseMechanism
+from dphmm.release.decoding import published_of
 from dphmm.session.plan import StepPlan
 from dphmm.session.setting import Subjects
 from dphmm.session.smoothing import Smoothers

@@ -9,7 +9,7 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.trajectories import load_trajectories
 
 if TYPE_CHECKING:
-    from dphmm.batch import Batch
+    from dphmm.release.batch import Batch
 
 
 @dataclass(frozen=True, eq=False)

@@ -235,7 +235,7 @@ class Released:
 
         ``believe``: as of `estimates`. Raises as `dphmm.reconstruction.smooth`.
         """
-        from dphmm.decoding import own_places_of, smooth_rows
+        from dphmm.release.decoding import own_places_of, smooth_rows
 
         believe = self.learned.model if believe is None else believe
         others = [(release.answers, release.subjects) for release in beside]
@@ -426,7 +426,7 @@ class Released:
 
         Raises as `dphmm.reconstruction.event_odds`, and InvalidInput for a name of no state.
         """
-        from dphmm.decoding import odds_of_rows
+        from dphmm.release.decoding import odds_of_rows
 
         numbers = named_states(self.space, states, "states")
         others = [(release.answers, release.subjects) for release in beside]

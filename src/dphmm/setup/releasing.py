@@ -13,8 +13,8 @@ import numpy as np
 from dphmm._progress import Progress
 from dphmm.accounting.person import alike_words
 from dphmm.accounting.promise import SequencePromise
-from dphmm.batch import Batch, unanswered_words
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch, unanswered_words
 from dphmm.session.releases import Releases
 from dphmm.setup.publishing import PublicSide, keep_plans
 from dphmm.setup.released import Released

@@ -17,13 +17,13 @@ from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.person import checked_noun
 from dphmm.accounting.promise import KINDS, Schedule, SequencePromise
 from dphmm.accounting.records import in_short
-from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.evaluation.table_check import TableCheck, check_table
 from dphmm.markov.model import MarkovModel
 from dphmm.policy import areas as areas_of
 from dphmm.policy import complete, radius, union, with_end
 from dphmm.policy.graph import PolicyGraph
+from dphmm.release.batch import Batch
 from dphmm.session.options import PlanChoices
 from dphmm.session.setting import Setting, check_same_states
 from dphmm.setup.person import Person

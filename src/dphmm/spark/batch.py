@@ -25,10 +25,10 @@ from dphmm import errors
 from dphmm._checks import one_of, whole
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.person import SPELLINGS, UNICODE, version_of
-from dphmm.batch import Batch, BatchChoices, BatchReport
 from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
+from dphmm.release.batch import Batch, BatchChoices, BatchReport
 from dphmm.samplers.entropy import JobKey
 from dphmm.spark.bucket import BucketJob, Outcome, Refusal, ReleaseBuckets, StoredFile, versions
 from dphmm.spark.counting import INTEGERS, MOMENTS, NUMBERS, TEXT, checked_type, named_columns, types_of

@@ -26,8 +26,8 @@ import numpy as np
 
 from dphmm._cached import cached_property
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch, BatchReport
 from dphmm.errors import DphmmError, InvalidInput
+from dphmm.release.batch import Batch, BatchReport
 from dphmm.samplers.entropy import JobKey, encoded
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.releases import Releases
@@ -94,7 +94,7 @@ class Outcome(msgspec.Struct, frozen=True):
 class BucketJob:
     """The data and the setting of a job's release: the same for all of its buckets, and public.
 
-    ``world`` : model, policy, space, epsilon; ``choices`` : all others of `dphmm.batch.Batch`.
+    ``world`` : model, policy, space, epsilon; ``choices`` : all others of `dphmm.release.batch.Batch`.
     ``spelling`` : the rule by which names are of one person.
     ``history`` : {bucket: its committed files in the order of the log}.
     """

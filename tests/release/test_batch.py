@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch, BatchChoices
 from dphmm.cli.app import app
 from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.release.batch import Batch, BatchChoices
 from dphmm.session.options import Options, PlanChoices
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.ledger import open_ledger
@@ -162,7 +162,7 @@ def test_rows_by_time_are_continued_by_their_times(parts):
 
 
 def test_stopped_between_chunks_it_resumes_to_the_same(parts, monkeypatch):
-    monkeypatch.setattr("dphmm.batch.CHUNK", 2)
+    monkeypatch.setattr("dphmm.release.batch.CHUNK", 2)
     whole = answers(released(batch(parts, 9), rows_of()))
     ledger, bits = MemoryLedger(), dphmm.ReplayBits(9)
     stopped = Batch(*parts, 1, bits=bits, ledger=ledger).run(rows_of())
@@ -175,7 +175,7 @@ def test_stopped_between_chunks_it_resumes_to_the_same(parts, monkeypatch):
 
 def test_a_chunk_that_fails_leaves_nothing(parts, monkeypatch):
     """The third release fails inside the second chunk: the first chunk stays, the second is gone."""
-    monkeypatch.setattr("dphmm.batch.CHUNK", 2)
+    monkeypatch.setattr("dphmm.release.batch.CHUNK", 2)
     ledger = MemoryLedger()
     work = batch(parts, ledger=ledger, cap_cost=1)
     shown = []
@@ -279,7 +279,7 @@ def uneven(seed=2):
 @pytest.mark.parametrize("chunk", [1, 5, 10**6])
 def test_whatever_the_choices_a_batch_is_its_sessions(parts, choices, chunk, monkeypatch):
     """Together or one by one: resumed sessions compute from its ledger what it published."""
-    monkeypatch.setattr("dphmm.batch.CHUNK", chunk)
+    monkeypatch.setattr("dphmm.release.batch.CHUNK", chunk)
     work = batch(parts, 3, **choices)
     rows = released(work, uneven())
     sessions = {user: work.resumed(user) for user, _ in work.ledger.sessions()}
@@ -304,7 +304,7 @@ def test_another_query_of_a_user_is_asked_for_its_partners(parts, monkeypatch):
         return session
 
     assert len(beside("v", "a").releases) == 1
-    monkeypatch.setattr("dphmm.batch.CHUNK", 1)
+    monkeypatch.setattr("dphmm.release.batch.CHUNK", 1)
     work = Batch(*island, 1, ledger=ledger, bits=dphmm.ReplayBits(1))
     rows, between = [], None
     for chunk in work.run(rows_of("abab", ["u", "u", "v", "v"], step=np.array([0, 1, 0, 1]))):
@@ -472,7 +472,7 @@ def test_a_cap_of_the_account_refuses_the_table_before_anything_is_drawn(parts):
 
 def test_a_promise_that_is_given_refuses_the_table_before_anything_is_drawn(parts, monkeypatch):
     """The last user of a long table would break it, in another transaction than the first."""
-    monkeypatch.setattr("dphmm.batch.CHUNK", 2)
+    monkeypatch.setattr("dphmm.release.batch.CHUNK", 2)
     ledger = MemoryLedger()
     rows = rows_of("ababc", [*"uu", *"vvv"], step=np.array([1, 2, 1, 2, 3]))
     with pytest.raises(BudgetExceeded, match=r"promise: step 3 .* for subject .v. requested 1; 0 is left there"):
@@ -517,7 +517,7 @@ class TestOutput:
         dphmm.storage.save_model(model, tmp_path / "m.npz")
         dphmm.storage.save_policy(policy, tmp_path / "p.json", model=model)
         self.table.to_csv(tmp_path / "people.csv", index=False)
-        monkeypatch.setattr("dphmm.batch.default_bits", lambda bits: dphmm.ReplayBits(1))
+        monkeypatch.setattr("dphmm.release.batch.default_bits", lambda bits: dphmm.ReplayBits(1))
         words = ["release", tmp_path / "people.csv", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json"]
         words += ["--epsilon", "1", "--ledger", tmp_path / "l.db", "--model-people", "others", "--quiet", "--yes"]
         result = CliRunner().invoke(
@@ -569,7 +569,7 @@ class TestOutput:
         assert not (tmp_path / "r.csv").exists()
 
     def test_a_run_that_fails_leaves_no_file(self, parts, tmp_path, monkeypatch):
-        monkeypatch.setattr("dphmm.batch.CHUNK", 2)
+        monkeypatch.setattr("dphmm.release.batch.CHUNK", 2)
         with pytest.raises(BudgetExceeded):
             self.into(parts, tmp_path / "r.csv", MemoryLedger(), cap_cost=1)
         assert not list(tmp_path.iterdir())

@@ -17,10 +17,10 @@ import pytest
 import dphmm
 from dphmm.choose.simulated import walks
 from dphmm.errors import InvalidInput
+from dphmm.reconstruction.synthesis import synthesize, weighted
 from dphmm.statement.parts import document
 from dphmm.statement.synthetic import SyntheticStatement
 from dphmm.storage.trajectories import load_trajectories, save_trajectories
-from dphmm.synthesis import synthesize, weighted
 
 STEPS = 3
 TOTALS = {1: np.array([5.0, 3.0, 2.0]), 3: np.array([1.0, 0.0, 3.0])}

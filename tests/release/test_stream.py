@@ -21,13 +21,13 @@ import pytest
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger, SessionHeader
 from dphmm.audit import attack, check_release
-from dphmm.batch import Batch, release_many
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch, release_many
+from dphmm.release.stream import BadLine, Stream, parse_line
 from dphmm.statement.files import load_statement, write_statement
 from dphmm.storage.released import FileSums, released_table
 from dphmm.storage.tables import write_table
 from dphmm.storage.trajectories import load_trajectories
-from dphmm.stream import BadLine, Stream, parse_line
 from statement.told import statement_of
 
 RULES = ["last", "first"]

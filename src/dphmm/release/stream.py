@@ -26,8 +26,8 @@ from typing import Any
 
 from dphmm.accounting.ledger import SessionHeader
 from dphmm.accounting.moments import TIMES, first_number, has_moments
-from dphmm.batch import Batch, ReleasedRow, already_released
 from dphmm.errors import InvalidInput
+from dphmm.release.batch import Batch, ReleasedRow, already_released
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import check_header
 from dphmm.statement.files import save_statement
