@@ -235,6 +235,40 @@ def test_a_standard_layout_is_known_by_its_header(known, begun, tmp_path):
         Pipeline.read(tmp_path / "begun.toml").check()
 
 
+def test_trips_are_asked_at_both_rows_and_run_to_a_report_with_three_lines_edited(run, begun, one_json, tmp_path):
+    """Of trips at odd minutes hardly one has a row at the steps of a schedule by the clock."""
+    names = "ride_id,rideable_type,started_at,ended_at,start_station_name,start_station_id,end_station_name"
+    names += ",end_station_id,start_lat,start_lng,end_lat,end_lng,member_casual\n"
+    trips = [
+        f"{n:016X},classic_bike,2024-05-06 {7 + n % 12:02}:{n + 7}:31,2024-05-06 {8 + n % 12:02}:{n + 7}:02,"
+        f"Park,TA1,Lake,TA2,41.87{n},-87.66,41.88{n},-87.6{n % 6},member\n"
+        for n in range(10, 40)
+    ]
+    text, pipeline = begun("trips.csv", names + "".join(trips))
+    assert pipeline["release"] == {"path-epsilon": 4, "per": "1d", "epsilon": 2} and "plan" not in pipeline
+    answers = {
+        f'user-column = "{COLUMN}"': "each-trip = true",
+        "# timezone =": "timezone =",
+        QUESTIONS["bbox"]: "-87.68,41.86,-87.6,41.9",
+    }
+    for question, answer in answers.items():
+        assert text.count(question) == 1
+        text = text.replace(question, answer)
+    (tmp_path / "release.toml").write_text(text)
+    found = one_json(run("check", "--setup", tmp_path / "release.toml", "--json"))
+    assert (found["people"], found["unanswered"], found["stops"]) == (30, 0, [])
+    assert found["budget"] == {"known": 0, "adds": "4", "left": "4", "left_after": "0", "of": "4 per 1d"}
+    run("run", tmp_path / "release.toml", "-q")
+    assert (tmp_path / "out" / "report.html").exists()
+    # The other way out is there to be taken.
+    other = text[: text.index("\n[release]")]
+    for member in ("[plan]", "path-epsilon =", "per =", "hours ="):
+        other = other.replace(f"# {member}", member)
+    assert set(tomllib.loads(other)["plan"]) == {"path-epsilon", "per", "hours"}
+    (tmp_path / "release.toml").write_text(f"{other}\n[release]\n")
+    Pipeline.read(tmp_path / "release.toml").check()
+
+
 def test_a_layout_of_another_delimiter_is_read_by_an_importer_that_takes_one(begun):
     _, pipeline = begun("d.csv", "MMSI;BaseDateTime;LAT;LON\n")
     assert pipeline["data"]["user-column"] == "MMSI" and "kind" not in pipeline["data"]

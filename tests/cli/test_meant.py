@@ -8,9 +8,9 @@ from __future__ import annotations
 import click
 import pytest
 
-from commands import PIPELINE, typed
+from commands import PIPELINE, typed, walk_rows, write_rows
 from dphmm.cli.app import COMMANDS, app
-from dphmm.cli.meant import OTHER_NAMES, meant
+from dphmm.cli.meant import OTHER_NAMES, meant, value_meant
 
 
 def commands(command, words=()):
@@ -73,3 +73,60 @@ def test_so_does_a_key_of_a_pipeline(tmp_path, old, new, told):
 
 def test_nothing_is_near_what_is_too_far():
     assert meant("--seed", ["--schedule", "--steps"]) == ""
+
+
+OF_TIME, OF_LENGTH = "a number of steps, or a time as 1d, 12h or 30min", "a length such as 340m or 1km"
+
+
+@pytest.mark.parametrize(
+    ("came", "expected", "near"),
+    [
+        *(
+            (day, OF_TIME, "1d")
+            for day in ("1day", "1 day", "day", "daily", "1D", "01day", "24hours", "24 h", "24 hrs")
+        ),
+        ("36 Hours", OF_TIME, "36h"),
+        ("90 minutes", OF_TIME, "90min"),
+        ("5m", OF_TIME, "5min"),
+        ("5m", OF_LENGTH, ""),
+        ("0.5 kilometres", OF_LENGTH, "0.5km"),
+        ("20kmh", "a speed such as 150km/h or 40m/s", "20km/h"),
+        # No valid value, or none that is meant for sure.
+        *((other, OF_TIME, "") for other in ("1.5day", "0days", "30s", "1 week", "d1", "12h", "-1day", "")),
+        ("2 miles", OF_LENGTH, ""),
+        ("block, which is no file", "a table (state, region), GeoJSON, or blocks", "blocks"),
+        ("indep", "independent, group, group:K, friends:EDGES or markov:MODEL", "independent"),
+        ("Exact", "one of same, exact", "exact"),
+        ("usr", "one of user, t, lat", "user"),
+        ("home", "one of user, t, lat", ""),
+        ("a", "one of at, b", ""),
+        ("nothing", "something", ""),
+        ("no rows", "rows, or none", ""),
+    ],
+)
+def test_a_value_that_is_refused_has_a_near_one_or_none(came, expected, near):
+    assert value_meant(came, expected) == near
+
+
+def test_a_value_of_an_option_is_answered_in_one_line_with_the_nearest():
+    told = typed("plan", "m.npz", "--path-epsilon", 4, "--per", "1d", "--schedule", "plan", code=2).stderr
+    assert told == "error: --schedule: got plan; expected one of planned, staggered, paced; did you mean planned?\n"
+    told = typed("model", "grid", "--bbox", "10,50,11,51", "--cell", "500 metres", "--step", "1min",
+                 "--max-speed", "9m/s", "-o", "m.npz", code=2).stderr  # fmt: skip
+    assert told == "error: --cell: got 500 metres; expected a length such as 340m or 1km; did you mean 500m?\n"
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        (
+            "path-epsilon = 4\nper = '24hours'",
+            "per: got 24hours; expected a number of steps, or a time as 1d, 12h or 30min; did you mean 1d?",
+        ),
+        ("answer = 'lst'", "answer: got lst; expected one of last, first; did you mean last?"),
+    ],
+)
+def test_so_is_a_value_of_a_pipeline(tmp_path, members, told):
+    write_rows(tmp_path / "walks.csv", ["user", "t", "lat", "lon"], walk_rows())
+    (tmp_path / "release.toml").write_text(f"{PIPELINE}\n{members}\n")
+    assert typed("run", tmp_path / "release.toml", "-q", code=2).stderr == f"error: [release] {told}\n"

@@ -70,6 +70,8 @@ def test_options_are_a_record_of_what_was_typed():
     every = "r.csv --size 3 --kind b -p x --several u --several v --pair y 4 --no-look --wide --json -q"
     given = {"place": "x", "several": ("u", "v"), "pair": ("y", 4), "look": False, "as_json": True, "quiet": True}
     assert read(every) == Asked(rows="r.csv", size=3, kind="b", wide=True, **given)
-    for wrong in ("r.csv", "--size 3", "r.csv --size x", "r.csv --size 3 --kind c", "r.csv --size 3 --look"):
+    for wrong in ("r.csv", "--size 3", "r.csv --size x", "r.csv --size 3 --look"):
         with pytest.raises(click.UsageError):
             read(wrong)
+    with pytest.raises(InvalidInput, match=r"^--kind: got c; expected one of a, b$"):
+        read("r.csv --size 3 --kind c")

@@ -26,6 +26,7 @@ import click
 
 from dphmm._kernels import process
 from dphmm._progress import terminal_bar
+from dphmm.cli.meant import value_meant
 from dphmm.errors import DphmmError, InvalidInput
 
 FAILED = 1
@@ -137,7 +138,9 @@ def on_the_command_line(error: DphmmError) -> str:
     named_first, comma, rest = error.field.partition(", ")
     first = option_of(named_first) if _UNDERSCORED.fullmatch(named_first) else _FIELDS.get(named_first, named_first)
     field = f"{first}{comma}{rest}"
-    return f"{_called.get()(field)}: got {got}; expected {reworded(expected)}"
+    expected = reworded(expected)
+    near = "" if "did you mean" in expected else value_meant(got, expected)
+    return f"{_called.get()(field)}: got {got}; expected {expected}{f'; did you mean {near}?' if near else ''}"
 
 
 def named(error: InvalidInput, names: Mapping[str, str]) -> InvalidInput:

@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import click
-
 from dphmm._checks import finite_number
 from dphmm.accounting.event import LearningEvent, learning_event
 from dphmm.accounting.person import SPELLINGS
@@ -47,6 +45,7 @@ from dphmm.cli.options import (
     FORCE,
     NAMES_ANSWERED,
     SPELLING,
+    OneOf,
     argument,
     command,
     flag,
@@ -368,10 +367,10 @@ class FitOptions(LedgerOptions):
         "With --epsilon: the moves that can be learned.  [default: all; on grids above 3,000 cells neighbours]"
     )
     delta: str | None = option("Of every-iteration: Gaussian noise, with this delta of the guarantee.", "D")
-    method: str | None = option("Of --states with --epsilon.  [default: ngrams]", type=click.Choice(METHODS))
+    method: str | None = option("Of --states with --epsilon.  [default: ngrams]", type=OneOf(METHODS))
     order: int | None = option("Length of the words of ngrams.  [default: by states and symbols]", "N")
     seed: int | None = option("The same fit every time; with --epsilon NOT PRIVATE.", "N")
-    spelling: str | None = option(SPELLING, type=click.Choice(SPELLINGS))
+    spelling: str | None = option(SPELLING, type=OneOf(SPELLINGS))
     force: bool = flag(FORCE)
 
 

@@ -162,7 +162,8 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
         known = next((layout for layout in fits if lower.issuperset(map(str.lower, layout.columns))), _log(columns))
     rest = _other(columns, _FILES_OF if several else _ONE_PERSON) if known is None else _standard(known, columns)
     called = [] if known is None or not known.noun else [f'noun = "{known.noun}"  # what one is called in the report']
-    text = "\n".join([*_HEAD, *lines, *rest, "", "[release]", *called, _QUERY, "", "[report]"])
+    asked = _AT_EACH_ROW if known is not None and known.kind == "trips" else ()
+    text = "\n".join([*_HEAD, *lines, *rest, "", "[release]", *asked, *called, _QUERY, "", "[report]"])
     with replacing(output) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
     if as_json:
@@ -239,7 +240,8 @@ def _standard(known: Known, columns: Sequence[str]) -> list[str]:
         for role, name in zip(("user", "time", "state"), known.columns, strict=True):
             lines += _column(f"{role}-column", lower.get(name.lower()), "", times)
     states = _MAP if known.on_map else _labels(known.timed)
-    return [*lines, *states, *_PLAN, *(_OF_A_DAY if known.timed else _OF_A_SEQUENCE)]
+    schedule = [*_PLAN, *(_OF_A_DAY if known.timed else _OF_A_SEQUENCE)]
+    return [*lines, *states, *(_NO_PLAN if known.kind == "trips" else schedule)]
 
 
 def _other(columns: Sequence[str], otherwise: str) -> list[str]:
@@ -416,6 +418,20 @@ _OF_A_DAY = (
     'per = "1d"',
     '# hours = "7-21"  # in which hours have people rows? Without it answers are spread over all 24',
     '# zone = "Europe/Berlin"  # whose midnight begins a day; UTC without it',
+)
+#: A schedule by the clock asks at steps at which few trips begin or end.
+_NO_PLAN = (
+    "",
+    "# [plan]  # in place of path-epsilon, per and epsilon in [release]: asks at steps of these hours of the clock",
+    "# path-epsilon = 12  # at which most trips have no row, and no answer",
+    '# per = "1d"',
+    '# hours = "7-21"',
+)
+_AT_EACH_ROW = (
+    "path-epsilon = 4  # what all answers may lose together",
+    _OF_A_DAY[0],
+    _OF_A_DAY[2],
+    "epsilon = 2  # of each row: a trip has two. For up to N trips of a person a day: 2 / N",
 )
 _OF_A_SEQUENCE = (
     f'steps = "{QUESTIONS["steps"]}"  # the budget is of so many rows; public: choose it, never take it from the data',

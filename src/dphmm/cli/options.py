@@ -41,6 +41,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 ONE_OF_MANY = "one of many"
 
 
+class OneOf(click.Choice[str]):
+    """One of a few words. A wrong one is an error as all others are, of the option or the member of a pipeline."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the word. Raises InvalidInput for any other."""
+        if value in self.choices:
+            return str(value)
+        raise InvalidInput("" if param is None else param.opts[0], value, f"one of {', '.join(self.choices)}")
+
+
 def option(
     help: str,
     metavar: str | None = None,
@@ -153,7 +163,7 @@ def _param(each: Field[Any], kind: Any, hidden: bool) -> click.Parameter:
         more = {"is_flag": True} | ({"flag_value": False} if default else {})
         typed = f"--no-{each.name}" if default else typed
     elif get_origin(kind) is Literal:
-        more["type"] = click.Choice(parts)
+        more["type"] = OneOf(parts)
     elif get_origin(kind) is tuple:
         more |= {"type": parts[0], "multiple": True} if ... in parts else {"type": parts, "nargs": len(parts)}
     # A required option that has a default, even None, is never missed.
@@ -235,7 +245,7 @@ messages = together(
 )
 #: By which rule names are of one person.
 SPELLING = "Spellings of a name are the same person, or exact names are several.  [default: the ledger's, else same]"
-spelling = click.option("--spelling", type=click.Choice(SPELLINGS), help=SPELLING)
+spelling = click.option("--spelling", type=OneOf(SPELLINGS), help=SPELLING)
 
 
 def opened(folder: str, option: str = "OUT") -> Released:

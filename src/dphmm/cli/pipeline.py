@@ -459,7 +459,8 @@ class Pipeline:
         from dphmm.cli.release import release
         from dphmm.cli.release_job import ReleaseOptions
 
-        return options_of(release, ReleaseOptions, self.command("release", number).words)
+        with options_called(self.members("release")):
+            return options_of(release, ReleaseOptions, self.command("release", number).words)
 
     def _words(self, name: str, table: Mapping[str, Any]) -> list[str]:
         return [word.format(kind=table.get("kind", STAGES[name].kind)) for word in STAGES[name].words]

@@ -26,6 +26,7 @@ from dphmm.cli.console import REJECTED, Console, Interrupted, Row, fields_named,
 from dphmm.cli.guarantees import coming_rows, covered_rows, model_warning
 from dphmm.cli.options import (
     SPELLING,
+    OneOf,
     PromiseOptions,
     argument,
     flag,
@@ -81,7 +82,7 @@ class TableOptions(PromiseOptions):
     ledger: str | None = option(
         "Where every release and its cost are stored before anyone sees it  [default: ledger.db beside OUT]", "FILE"
     )
-    spelling: str | None = option(SPELLING, type=click.Choice(SPELLINGS))
+    spelling: str | None = option(SPELLING, type=OneOf(SPELLINGS))
     query: str = option(
         "A name for what is asked; a subject has one answer per query and step.", "NAME", default="state"
     )

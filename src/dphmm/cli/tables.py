@@ -17,6 +17,7 @@ from dphmm.cli.help import CONTEXT, Command, Kinds
 from dphmm.cli.options import (
     ONE_OF_MANY,
     F,
+    OneOf,
     duration,
     force,
     messages,
@@ -154,11 +155,9 @@ _command(
         "--length", type=int, metavar="N", help="Every case has N rows, END after its last event; public: choose it."
     ),
     click.option(
-        "--lifecycle", type=click.Choice(TRANSITIONS), help="Events that are read, by transition.  [default: complete]"
+        "--lifecycle", type=OneOf(TRANSITIONS), help="Events that are read, by transition.  [default: complete]"
     ),
-    click.option(
-        "--case-names", type=click.Choice(["random", "kept"]), default="random", show_default=True, help="In OUT."
-    ),
+    click.option("--case-names", type=OneOf(["random", "kept"]), default="random", show_default=True, help="In OUT."),
     click.option(
         "--names-file", metavar="FILE", help="Random names; known cases keep theirs  [default: OUT.names.csv]"
     ),
@@ -262,7 +261,7 @@ def _run(name: str, given: dict[str, Any]) -> int:
 @output("released.geojson")
 @click.option(
     "--what",
-    type=click.Choice(list(PLACES)),
+    type=OneOf(list(PLACES)),
     help="Whose places the points are: of estimates smoothed or path, the answers themselves (z), or lat and lon "
     "(place)  [default: the first there is]",
 )
