@@ -57,6 +57,26 @@ def _no_lines_of_progress() -> None:
     console.SECONDS_BETWEEN_LINES = 1e6
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_findings_without_a_limit() -> tuple[int, int]:
+    """Commands compute a reader's findings without a limit from ten people at twelve steps: it was half their time.
+
+    Returns the system's own numbers, which `whole_findings` restores.
+    """
+    from dphmm.choose import planning
+
+    own = planning._FOLLOWED, planning._ANSWERED
+    planning._FOLLOWED, planning._ANSWERED = planning._FEWEST_FOLLOWED, 12
+    return own
+
+
+@pytest.fixture
+def whole_findings(_own_findings_without_a_limit: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader's findings without a limit are of the system's own numbers of people and steps: for tests of them."""
+    for name, number in zip(("_FOLLOWED", "_ANSWERED"), _own_findings_without_a_limit, strict=True):
+        monkeypatch.setattr(f"dphmm.choose.planning.{name}", number)
+
+
 @pytest.fixture
 def few_invented_people(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports are made of few invented people: for tests whose claim is the same of any number of them.

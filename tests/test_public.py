@@ -81,22 +81,22 @@ print([f"{room.__name__}.{name}" for room in rooms for name in getattr(room, "__
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("part", ["dphmm", "dphmm.accounting", "dphmm.audit", "dphmm.dependent"])
-def test_importing_is_light(part):
+@pytest.mark.parametrize(
+    ("part", "more"),
+    [
+        ("dphmm", "msgspec scipy.spatial"),
+        ("dphmm.accounting", ""),
+        ("dphmm.audit", ""),
+        ("dphmm.dependent", ""),
+        ("dphmm.cli.app", "scipy.spatial"),
+        ("dphmm.storage.importers", "scipy.spatial"),
+    ],
+)
+def test_importing_is_light(part, more):
     heavy = {
-        "numba",
-        "pandas",
-        "pyarrow",
-        "matplotlib",
-        "h3",
-        "networkx",
-        "scipy.spatial",
-        "cryptography",
-        "polars",
-        "scipy.stats",
+        *["numba", "pandas", "pyarrow", "matplotlib", "h3", "networkx", "cryptography", "polars", "scipy.stats"],
+        *more.split(),
     }
     code = f"import sys, {part}; print(','.join(m for m in sys.modules))"
-    heavy |= {"msgspec"} if part == "dphmm" else set()
-    heavy -= {"scipy.spatial"} if part != "dphmm" else set()
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert heavy.isdisjoint(loaded.strip().split(","))

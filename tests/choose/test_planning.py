@@ -1124,6 +1124,7 @@ def test_of_short_blocks_the_error_is_that_of_a_file_of_many(kind, length, monke
 # -- without a limit ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("whole_findings")
 @pytest.mark.parametrize("epsilon", ["0.5", "3"])
 def test_without_a_limit_it_is_found_what_a_plan_says_of_an_answer_at_every_step(epsilon):
     found = without_limit(Setting.of(MODEL, NEAR, LINE, epsilon))
@@ -1141,12 +1142,14 @@ def test_a_setting_of_a_release_gives_its_plans_and_stays_as_it_is():
     assert setting.first_plan().hash == before and setting.schedule is None
 
 
+@pytest.mark.usefixtures("whole_findings")
 def test_of_the_strongest_answers_there_are_fewer():
     """A thousand of 192 answers have no epsilon together: one of them has."""
     found = without_limit(Setting.of(MODEL, NEAR, LINE, 1024))
     assert found.block == "sequence" and found.error < 0.01
 
 
+@pytest.mark.usefixtures("whole_findings")
 def test_what_takes_too_long_has_a_reason(monkeypatch):
     told = {
         "every answer has a plan of its own": {"constraint": "delta=0.1"},

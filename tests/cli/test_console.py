@@ -10,7 +10,6 @@ import importlib.util
 import io
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -165,11 +164,6 @@ def test_compiling_is_told_to_nobody_who_did_not_ask(monkeypatch, tmp_path, why)
             fresh_kernel(tmp_path).one(1)
     fresh_kernel(tmp_path).two(1)
     assert stream.getvalue() == ""
-
-
-def test_to_be_told_of_compilers_loads_none():
-    code = "import sys, dphmm, dphmm.cli.app; sys.exit('numba' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_command_that_is_terminated(monkeypatch):

@@ -75,19 +75,15 @@ def test_a_dry_run_says_the_same_of_errors(town, tmp_path, run, release_of):
 
 
 def test_a_flat_policy_is_warned_of(town, tmp_path, run, one_json):
-
     space = load_model(town / "model.npz").space
-    rows = [f"{space.names[i]},{space.names[j]}" for i in range(16) for j in range(i) if _same_row(space, i, j)]
+    row = space.lattice[:, 1]
+    rows = [f"{space.names[i]},{space.names[j]}" for i in range(16) for j in range(i) if row[i] == row[j]]
     (tmp_path / "g.csv").write_text("\n".join(rows) + "\n")
     policy = tmp_path / "flat.json"
     run("policy", "edges", town / "model.npz", "-o", policy, "--graph", tmp_path / "g.csv")
     facts = one_json(run("plan", "--details", town / "model.npz", "--policy", policy, "--json"))
     assert "flat" in facts["warnings"][0]
     assert facts["release"]["rank"] == 2
-
-
-def _same_row(space, i, j):
-    return space.lattice[i, 1] == space.lattice[j, 1]
 
 
 def test_options_about_a_policy_need_one(town, run):

@@ -415,7 +415,8 @@ def test_bad_input_is_one_line_and_no_file(place, run, name):
     (place / "self.txt").write_text("# who whom\nann bob\ncid cid\n")
     (place / "three.csv").write_text("id,a,b\n0,1,2\n1,3,4\n")
     before = {path: path.read_bytes() for path in place.iterdir()}
-    told = run("query", *line.split(), *(() if " -o " in line else OUT), *quiet_dependence(line), code=2)
+    more = () if "--dependence" in line else ("--dependence", "independent")
+    told = run("query", *line.split(), *(() if " -o " in line else OUT), *more, code=2)
     assert told.stderr.count("\n") == 1, told.stderr
     assert expected in told.stderr
     assert "zoe" not in told.stderr and CANARY not in told.stderr
@@ -450,10 +451,6 @@ def test_lines_of_edges_are_those_of_an_editor(place, ask, noiseless):
     ask(DEGREE.replace("edges.csv", "edges.txt"), "--dependence", "independent", "--raw", "--force")
     assert table()["count"].tolist() == [2, 2, 1, 0]
     assert listed() == [(4, "ragged_row"), (7, "unknown_person"), (8, "loop"), (9, "ragged_row")]
-
-
-def quiet_dependence(line):
-    return () if "--dependence" in line else ("--dependence", "independent")
 
 
 @pytest.mark.parametrize(

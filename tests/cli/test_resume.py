@@ -52,21 +52,13 @@ def stored_answers(path):
         }
 
 
-def stopped_by(number, arguments):
-    return subprocess.run(
-        [sys.executable, "-c", DRIVER, str(int(number)), *going_on(arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "NO_COLOR": "1"},
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_stopped_between_commits_and_resumed(town, tmp_path, run, release_of, rows_of, number, code):
     arguments = release_of(town, tmp_path)
-    done = stopped_by(number, arguments)
+    command = [sys.executable, "-c", DRIVER, str(int(number)), *going_on(arguments)]
+    environment = {**os.environ, "NO_COLOR": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
     assert not (tmp_path / "released" / "released.csv").exists()

@@ -81,19 +81,21 @@ def _says_the_same(name, text):
 
 
 def _tree(text):
-    return ast.dump(ast.parse(text))
+    # Members of a class may stand alone.
+    return ast.dump(ast.parse(f"if True:\n    pass\n{text}"))
 
 
 @cache
 def _own_lines(name):
-    """The lines of a file, and after how many of them an outermost statement ends."""
+    """The lines of a file, and after how many of them an outermost statement or one of an outermost class ends."""
     text = (ROOT / name).read_text()
-    lines = text.splitlines()
-    return lines, [0, *(statement.end_lineno for statement in ast.parse(text).body), len(lines)]
+    lines, body = text.splitlines(), ast.parse(text).body
+    members = [member for statement in body if isinstance(statement, ast.ClassDef) for member in statement.body]
+    return lines, [0, *(statement.end_lineno for statement in (*body, *members)), len(lines)]
 
 
 def _changed_statements(name, text):
-    """The outermost statements of a file that a changed text changes, with those next to them, and what they become."""
+    """The statements of a file that a changed text changes, with those next to them, and what they become."""
     (own, ends), lines = _own_lines(name), text.splitlines()
     shorter = min(len(own), len(lines))
     first = next((k for k in range(shorter) if own[k] != lines[k]), shorter)

@@ -129,7 +129,7 @@ def check_hull(graph, expected, lattice, constraint, rng):
 
 @pytest.mark.parametrize("kind", MAKERS)
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_brute_force(kind, seed):
     rng = np.random.default_rng(seed)
     points = random_points(rng)

@@ -587,8 +587,10 @@ def travellers(folder):
     return released(folder, "--plan", folder / "plan.json", epsilon=None, smoothed=False)
 
 
-def test_where_people_move_straight_the_best_reader_draws_lines(tmp_path):
+def test_where_people_move_straight_the_best_reader_draws_lines(tmp_path, monkeypatch):
     """Told by answers that were held out: the figure is near what is measured, and no true place decides it."""
+    # The answers stay at the middles of equal parts: to move each where it helps most takes most of the time.
+    monkeypatch.setattr("dphmm.choose.planning._MOST_POSITIONS", 0)
     folder = travellers(tmp_path)
     own, measured = read(folder), read(folder, truth=folder / "walks.csv")
     assert own.found.reader == LINES and own.found == measured.found

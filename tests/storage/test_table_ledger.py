@@ -184,10 +184,6 @@ def test_rows_of_no_user_make_an_empty_ledger():
     assert ledger_of([], ["ann"]).sessions() == []
 
 
-def _without(rows, name):
-    return rows.drop_columns([name])
-
-
 def _changed(rows, name, change):
     place = rows.column_names.index(name)
     column = rows.column(name).to_pylist()
@@ -197,7 +193,7 @@ def _changed(rows, name, change):
 DAMAGE = {
     "no session": lambda rows: _changed(rows, "ledger_session", lambda column: [None] * len(column)),
     "no plan": lambda rows: _changed(rows, "ledger_plan", lambda column: [None] * len(column)),
-    "a column": lambda rows: _without(rows, "ledger_terms"),
+    "a column": lambda rows: rows.drop_columns(["ledger_terms"]),
     "one step twice": lambda rows: _changed(rows, "step", lambda column: [1] * len(column)),
     "a step before the first": lambda rows: _changed(rows, "step", lambda column: [0, *column[1:]]),
     "terms": lambda rows: rows.set_column(

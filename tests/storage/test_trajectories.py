@@ -90,7 +90,8 @@ def test_trajectories_come_back(tmp_path_factory, data, shape, suffix):
     made = {name: data.draw(st.lists(_like(value), min_size=n, max_size=n)) for name, value in shape.items()}
     lat = data.draw(st.lists(st.floats(-90, 90), min_size=n, max_size=n))
     users = data.draw(st.lists(st.sampled_from(["001", "=x", "a b"]), min_size=n, max_size=n))
-    given_rows = Trajectories.from_labels(users, lat=np.array(lat), lon=np.array(lat), **_arrays(made))
+    arrays = {name: np.array(v, object if name == "state" else np.int64) for name, v in made.items()}
+    given_rows = Trajectories.from_labels(users, lat=np.array(lat), lon=np.array(lat), **arrays)
     path = tmp_path_factory.mktemp("t") / f"x{suffix}"
     save_trajectories(path, given_rows)
     back, rejected, *_ = load_trajectories(path)
@@ -108,10 +109,6 @@ def _like(value):
     if isinstance(value, str):
         return st.sampled_from(["=a", "b", "-5", "ñ x"])
     return st.integers(0, abs(value))
-
-
-def _arrays(made):
-    return {name: np.array(v, object if name == "state" else np.int64) for name, v in made.items()}
 
 
 @pytest.mark.parametrize(

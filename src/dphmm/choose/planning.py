@@ -104,9 +104,9 @@ _PLACES_OF_STAYERS = 2000
 #: How many blocks or windows people stay in the figures of a plan.
 LONGER = (1, 2, 3, 4, 5, 6, 7, 10, 14, 21, 30)
 _DAY = 86400
-#: Who is followed for what is found without a limit: so many people, fewer where that takes more multiplications than
-#: these (some seconds), and nobody where it would be fewer than `_FEWEST_FOLLOWED`.
-_FOLLOWED, _FEWEST_FOLLOWED, _MOST_WORK = 100, 10, 5 * 10**9
+#: Who is followed for what is found without a limit: so many people at so many steps, fewer people where that takes
+#: more multiplications than these (some seconds), and nobody where it would be fewer than `_FEWEST_FOLLOWED`.
+_FOLLOWED, _ANSWERED, _FEWEST_FOLLOWED, _MOST_WORK = 100, SETTLED, 10, 5 * 10**9
 #: So many people are followed first in a large world: moves of as many side by side take least.
 _FIRST_FOLLOWED = 16
 #: Measured in large worlds, for the forecast: moves for each step, and how much longer it takes as more people join.
@@ -198,7 +198,7 @@ def without_limit(setting: Setting, seed: int = 1) -> ReaderFindings | str:
     if not setting.has_public_plans:
         return _OWN_PLANS
     epsilon = setting.options.epsilon
-    steps = min(SETTLED, int(EPSILON_MAX // epsilon))
+    steps = min(_ANSWERED, int(EPSILON_MAX // epsilon))
     numbers = PlanSchedule(setting).numbers(np.arange(1, steps + 1))
     if chosen_kind(setting.options.mechanism) is OptimalTable and np.ptp(numbers):
         return "the table of every plan takes long"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -24,13 +22,6 @@ def test_every_importer_is_registered():
         made |= {v for k, v in vars(loaded).items() if k.startswith("import_") and v.__module__ == loaded.__name__}
     assert made == {function for name, function in IMPORTERS.items() if name not in DOCUMENTS | RECIPES}
     assert [(name, function) for name, function in IMPORTERS.items() if function.__name__ != f"import_{name}"] == []
-
-
-def test_importing_the_importers_loads_nothing_heavy():
-    heavy = "{'pandas', 'pyarrow', 'scipy.spatial', 'numba', 'h3', 'polars'}"
-    code = f"import sys, dphmm.states, dphmm.storage.importers; print({heavy} & set(sys.modules) or 'none')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "none\n"
 
 
 def test_users_stand_by_value_where_they_are_whole_numbers_and_by_name_after_them():
