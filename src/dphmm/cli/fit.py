@@ -22,13 +22,12 @@ from dphmm.cli.fit_data import (
     FIELDS,
     LEFT_OUT,
     answers_words,
-    bins_of,
     caps_of,
     check_states,
-    check_times,
     is_table,
     jump_rate,
     left_out,
+    loaded_rows,
     people_row,
     promised,
     public_space,
@@ -51,7 +50,6 @@ from dphmm.cli.options import (
     flag,
     new_output,
     option,
-    spelling_of,
 )
 from dphmm.cli.publishing import (
     LedgerOptions,
@@ -68,7 +66,7 @@ from dphmm.storage.fits import DEFAULT_SPEED
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.private_tables import in_words, list_rejected, rejected_path
 from dphmm.storage.tables import column_names
-from dphmm.storage.trajectories import by_reason, load_trajectories
+from dphmm.storage.trajectories import by_reason
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
@@ -99,15 +97,8 @@ def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
         "slots": _slots(given),
     }
     with console.progress("fit") as progress, steady(path) as sha256:
-        bins = bins_of(choices["step"], column_names(path))
-        loaded = load_trajectories(
-            path,
-            state_column=given["state_column"],
-            bins=bins,
-            spelling=spelling_of(given["spelling"], given["ledger"]),
-        )
+        loaded = loaded_rows(path, given, given["state_column"], column_names(path))
         rows = loaded.trajectories
-        check_times(given["step"], rows.time is not None, column_names(path))
         if progress is not None:
             progress(1, 2)
         choices["max_speed"] = speed_limit(given, rows.time is not None, rows.lat is not None)
@@ -398,12 +389,16 @@ def check_together(given: Mapping[str, Any]) -> None:
     hidden = known or given["states"] is not None
     others = [name for name in _ONLY_CHAIN if not known or name not in ("state_column", "states_file")]
     climbing = [name for name in _ONLY_HIDDEN if name not in ("symbols", "symbols_file")]
+    none = "none with --epsilon"
     refusals = (
         (known, climbing, "none with --state-column: known states are counted"),
         (not hidden, _ONLY_HIDDEN, "--states K with it: it is for hidden Markov models"),
         (hidden, others, "none with --states: a hidden Markov model sees the names of --symbols"),
         (not private, _ONLY_PRIVATE, "--epsilon with it: it is for fits with differential privacy"),
         ((known or not hidden) and not private, ("seed",), "none: counting has nothing random in it"),
+        (private, ("min_count",), f"{none}: whether a move is rare is seen in the counts of all people"),
+        (private, ("smoothing",), f"{none}: the noise is known, and every move stays possible without it"),
+        (private, ("merge_rare",), f"{none}, which keeps all cells: visits are counted over all people, without noise"),
     )
     for refused, names, expected in refusals:
         wrong = next((name for name in names if refused and given[name] is not None), None)
@@ -411,26 +406,12 @@ def check_together(given: Mapping[str, Any]) -> None:
             raise InvalidInput(option_of(wrong), given[wrong], expected)
     if hidden and given["symbols"] is None:
         raise InvalidInput("--symbols", "nothing", "the column of what was seen, with --states")
-    if private:
-        _check_private(given)
-    jump_rate(given)
-
-
-def _check_private(given: Mapping[str, Any]) -> None:
-    if given["max_length"] is None:
+    if private and given["max_length"] is None:
         expected = "a number of steps with --epsilon, chosen without a look at the data: the noise is made for it"
         raise InvalidInput("--max-length", "nothing", expected)
-    if given["min_count"] is not None:
-        expected = "none with --epsilon: whether a move is rare is seen in the counts of all people"
-        raise InvalidInput("--min-count", given["min_count"], expected)
-    if given["smoothing"] is not None:
-        expected = "none with --epsilon: the noise is known, and every move stays possible without it"
-        raise InvalidInput("--smoothing", given["smoothing"], expected)
-    if given["all_cells"]:
+    if private and given["all_cells"]:
         raise InvalidInput("--all-cells", "with --epsilon", "none: a fit with --epsilon keeps all cells already")
-    if given["merge_rare"] is not None:
-        expected = "none with --epsilon, which keeps all cells: visits are counted over all people, without noise"
-        raise InvalidInput("--merge-rare", given["merge_rare"], expected)
+    jump_rate(given)
 
 
 @command("fit", FitOptions)

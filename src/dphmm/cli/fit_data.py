@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dphmm._checks import exact_epsilon, finite_number
 from dphmm.accounting.event import LearningEvent
-from dphmm.cli.console import Console, Row, fields_named
+from dphmm.cli.console import Console, Row, fields_named, option_of
 from dphmm.cli.guarantees import guarantee_rows, published_rows
 from dphmm.cli.options import (
     check_inside,
@@ -34,7 +34,7 @@ from dphmm.storage.inputs import steady
 from dphmm.storage.private_tables import PrivateTable, refuse_private, rejected_path
 from dphmm.storage.public_tables import listed_names, space_of_answers
 from dphmm.storage.tables import column_names
-from dphmm.storage.trajectories import load_trajectories
+from dphmm.storage.trajectories import Loaded, load_trajectories
 
 if TYPE_CHECKING:
     from dphmm.cli.options import Box
@@ -98,7 +98,7 @@ def check_states(given: Mapping[str, Any]) -> None:
     """Exactly one kind of states, and nothing that belongs to another."""
     chosen = [name for name in ("grid", "h3", "states_of", "state_column") if given[name] is not None]
     if len(chosen) != 1:
-        got = " and ".join("--" + name.replace("_", "-") for name in chosen) or "none"
+        got = " and ".join(option_of(name) for name in chosen) or "none"
         kinds = "--grid LENGTH --bbox W,S,E,N; --h3 RES; --states-of MODEL; --state-column COL"
         raise InvalidInput("states", got, "one of " + kinds)
     if given["grid"] is not None and given["bbox"] is None:
@@ -114,7 +114,7 @@ def check_states(given: Mapping[str, Any]) -> None:
         raise InvalidInput("--bbox", given["bbox"], "--grid with it")
     for name in ("answers", "states_file"):
         if given["state_column"] is None and given[name] is not None:
-            raise InvalidInput("--" + name.replace("_", "-"), given[name], "--state-column with it")
+            raise InvalidInput(option_of(name), given[name], "--state-column with it")
     if given["states_file"] is not None and is_table(given["answers"]):
         raise InvalidInput("--states-file", given["states_file"], "none: --answers FILE lists the names already")
 
@@ -149,7 +149,7 @@ def public_space(given: Mapping[str, Any], private: PathLike | PrivateTable) -> 
     """The states of a fit with privacy: all of them, and none from the data, the file ``private``."""
     for name in ("states_file", "answers"):
         if given[name] is not None and not (name == "answers" and not is_table(given[name])):
-            refuse_private(given[name], private, "--" + name.replace("_", "-"), called="TRAJ")
+            refuse_private(given[name], private, option_of(name), called="TRAJ")
 
     if given["grid"] is not None:
         return _grid(given)
@@ -223,16 +223,19 @@ def times(given: Mapping[str, Any]) -> dict[str, Any]:
         return timing_of(step, gap, given.get("max_length"))
 
 
-def check_times(step: str | None, timed: bool, columns: Sequence[str]) -> None:
-    """A time step needs times, or the numbers of time bins."""
-    if step is not None and not timed and "step" not in columns:
+def loaded_rows(source: Any, given: Mapping[str, Any], column: str | None, names: Sequence[str], **more: Any) -> Loaded:
+    """The rows of a table with columns of these names, with states of one ``column``.
+
+    Raises InvalidInput where a time step has neither times nor the numbers of time bins.
+    """
+    # The column step has the numbers of the time bins if it stands beside times; alone it is refused later.
+    bins = times(given)["step"] if "t" in names else None
+    spelling = spelling_of(given["spelling"], given["ledger"])
+    loaded = load_trajectories(source, state_column=column, bins=bins, spelling=spelling, **more)
+    if given["step"] is not None and loaded.trajectories.time is None and "step" not in names:
         expected = "a column t of times (dphmm import csv with --time-column makes it), or no --step: every row is one"
-        raise InvalidInput("--step", f"{step}, and columns {listed(list(columns))}", expected)
-
-
-def bins_of(step: int | None, columns: Sequence[str]) -> int | None:
-    """The time step of which the column step has the numbers, if it stands beside times; alone it is refused later."""
-    return step if "t" in columns else None
+        raise InvalidInput("--step", f"{given['step']}, and columns {listed(list(names))}", expected)
+    return loaded
 
 
 def warn_of_order(path: Path, console: Console) -> None:
@@ -293,21 +296,13 @@ def records_of(
     """
     from dphmm.markov.trajectories import records_of as records_in
 
-    choices: dict[str, Any] = {
-        "state_column": column,
-        "spelling": spelling_of(given["spelling"], given["ledger"]),
-        "may_be_empty": True,
-    }
     if isinstance(source, PrivateTable):
-        names, loaded = source.columns(), load_trajectories(read(source.source), **choices)
+        loaded = loaded_rows(read(source.source), given, column, source.columns(), may_be_empty=True)
     else:
-        names = column_names(source)
         with steady(source):
-            loaded = load_trajectories(read(source), bins=bins_of(timing["step"], names), **choices)
+            loaded = loaded_rows(read(source), given, column, column_names(source), may_be_empty=True)
     rows, rejected = loaded.trajectories, loaded.rejected
-    timed = rows.time is not None
-    check_times(given["step"], timed, names)
-    limit = speed_limit(given, timed, rows.lat is not None)
+    limit = speed_limit(given, rows.time is not None, rows.lat is not None)
     with fields_named({**FIELDS, "time": "--max-speed" if limit else "--gap"}):
         return records_in(rows, space, shortest=shortest, max_speed=limit, **timing), rejected
 

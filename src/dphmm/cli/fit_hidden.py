@@ -16,15 +16,14 @@ import numpy as np
 
 from dphmm._checks import exact_number
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
-from dphmm.cli.console import REJECTED, Console, fields_named, print_json
+from dphmm.cli.console import REJECTED, Console, fields_named, option_of, print_json
 from dphmm.cli.fit_data import (
     FIELDS,
     LEFT_OUT,
     LEFT_OUT_PLAINLY,
-    bins_of,
     caps_of,
-    check_times,
     left_out,
+    loaded_rows,
     people_row,
     promised,
     records_of,
@@ -33,7 +32,6 @@ from dphmm.cli.fit_data import (
     warn_of_order,
     warn_replayable,
 )
-from dphmm.cli.options import spelling_of
 from dphmm.cli.publishing import kept_document, kept_rows, learned_once, owner_rows, stored_fit, tell_fit
 from dphmm.errors import InvalidInput
 from dphmm.states import StateSpace, ordered_labels
@@ -42,7 +40,7 @@ from dphmm.storage.labelled_rows import PAIR, Labelled, names_in
 from dphmm.storage.private_tables import in_words, list_rejected, refuse_private
 from dphmm.storage.public_tables import listed_names
 from dphmm.storage.tables import column_names
-from dphmm.storage.trajectories import by_reason, load_trajectories
+from dphmm.storage.trajectories import by_reason
 
 if TYPE_CHECKING:
     from dphmm.markov.hidden.hmm import CategoricalHMM
@@ -78,16 +76,10 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         raise InvalidInput("--seed", "nothing", "a number, with --ledger: what is stored must be the same every time")
     timing = times(given)
     with console.progress("fit") as progress, steady(path) as sha256:
-        bins = bins_of(timing["step"], column_names(path))
         labelled = _labelled(given, path) if given["states"] is None else None
-        loaded = load_trajectories(
-            path if labelled is None else labelled.rows(path),
-            state_column=given["symbols"] if labelled is None else PAIR,
-            bins=bins,
-            spelling=spelling_of(given["spelling"], given["ledger"]),
-        )
+        source, column = (path, given["symbols"]) if labelled is None else (labelled.rows(path), PAIR)
+        loaded = loaded_rows(source, given, column, column_names(path))
         rows = loaded.trajectories
-        check_times(given["step"], rows.time is not None, column_names(path))
         if progress is not None:
             progress(1, 2)
         if labelled is not None:
@@ -154,14 +146,11 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.storage.models import remove_people
 
     source = source_of(path, given)
-    if given["symbols_file"] is not None:
-        refuse_private(given["symbols_file"], source, "--symbols-file", called="TRAJ")
+    for name in ("symbols_file", "states_file"):
+        if given[name] is not None:
+            refuse_private(given[name], source, option_of(name), called="TRAJ")
     symbols, timing = _public_symbols(given), times(given)
-    labelled = None
-    if given["states"] is None:
-        if given["states_file"] is not None:
-            refuse_private(given["states_file"], source, "--states-file", called="TRAJ")
-        labelled = _labelled(given, None)
+    labelled = _labelled(given, None) if given["states"] is None else None
     method = "counts of known states" if labelled is not None else given["method"] or "ngrams"
     noise = {**caps_of(given), **({} if labelled is not None else {**_method(given, method), "method": method})}
     hmm = _model(given["states"] if labelled is None else labelled.states[1].n_states, given, symbols, None)
@@ -264,7 +253,7 @@ def _labelled(given: Mapping[str, Any], path: Path | None) -> Labelled:
 
 
 def _named_in(given: Mapping[str, Any], file: str, column: str, path: Path | None) -> StateSpace:
-    option, listed_in = "--" + file.replace("_", "-"), given[file]
+    option, listed_in = option_of(file), given[file]
     if listed_in is not None:
         return StateSpace.categories(listed_names(listed_in, option, file.removesuffix("s_file")))
     if path is None:
