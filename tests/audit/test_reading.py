@@ -393,6 +393,13 @@ def test_what_does_not_fit_is_named(released, plans, given, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_true_state_beside_answers_is_not_handed_on(released, plans):
+    """A table has no statement, by which a file with another column is refused."""
+    left = released.assign(state="CANARY", lat=51.25)
+    records = dphmm.audit.read(left, plans=plans, states=SPACE).records()
+    assert "CANARY" not in str(records) and "51.25" not in str(records) and len(records) == 8
+
+
 def test_rows_have_the_epsilon_of_their_plans(released, plans):
     """Whoever lowers the epsilon of rows and statement alike leaves that of the plans, whose hashes are in the rows."""
     quarter = released.assign(epsilon=0.25, cost=0.25)
@@ -580,7 +587,7 @@ def test_what_a_statement_says_of_its_model_decides_what_is_promised(tmp_path):
 
         found = edited(file, change)
         assert found.promised[0].startswith(said) and len(found.promised) == 1
-        assert [line for line in found.concluded if "changes the odds" in line] == []
+        assert [line for line in found.concluded if "changes the odds" in line] == [] and found.epsilon is None
 
 
 def test_of_a_made_table_that_was_not_read_sentences_are_written_too(tmp_path):
