@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 63_995,
-    "code lines of tests": 83_353,
+    "code lines of tests": 83_365,
     "words of docs": 107_873,
     "circles of imports": 0,
     "circles with types": 0,

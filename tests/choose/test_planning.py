@@ -690,6 +690,21 @@ def test_who_stays_from_other_steps_on_is_where_the_model_has_people_then(monkey
     assert due[1] > 3 * due[0] and alone[1] > 3 * alone[0]
 
 
+def test_who_stays_from_later_steps_on_is_answered_by_the_plans_of_these_steps():
+    """One side is reached after step 1 alone: noise is small at step 1, and wide where a later block begins."""
+    moves = np.array([[0.5, 0.5, 0, 0], [0.45, 0.5, 0.05, 0], [0, 0.05, 0.95, 0], [0, 1, 0, 0]])
+    space, promise = dphmm.StateSpace([0, 1, 2000, 1]), dphmm.SequencePromise(2, per=24)
+    model = dphmm.MarkovModel([0.5, 0.5 - 1e-9, 0, 1e-9], moves, space=space, start="at")
+    law = (model.initial @ np.linalg.matrix_power(moves, 2400)) * [1, 1, 1, 0]
+    later = dphmm.MarkovModel(law / law.sum(), moves, space=space, start="at")
+    schedule, everybody = Schedule(promise, 1, (1,)), dphmm.policy.complete(4)
+    first, other, due = (
+        World(one, everybody, space, promise, people=6, begins=np.array([step])).stays(schedule).found[0].error
+        for one, step in ((model, 1), (model, 2401), (later, 1))
+    )
+    assert other == pytest.approx(due, rel=1e-9) and other > 100 * first
+
+
 def replace_step(model):
     """The same model without a clock."""
     return dphmm.MarkovModel(model.initial, model.matrix_at(1), space=LINE, start=model.start)
