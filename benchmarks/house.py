@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 LIMITS: dict[str, float] = {
     "code lines": 63_995,
     "code lines of tests": 83_365,
-    "words of docs": 107_873,
+    "words of docs": 107_886,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
