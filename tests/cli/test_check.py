@@ -157,7 +157,10 @@ class TestACheck:
     def test_a_good_table_has_nothing_to_stop_for(self, town, tmp_path, run, one_json):
         line = ("check", town / "walks.csv", "--model", town / "model.npz")
         told = run(*line)
-        assert told.stdout.splitlines()[:2] == ["rows             36 of 3 people", "rows per person  at most 12"]
+        assert told.stdout.splitlines()[:2] == [
+            "rows             36 of 3 people",
+            "rows per person  at most 12, those of a time step as one",
+        ]
         assert told.stderr == "" and files(tmp_path) == set()
         found = one_json(run(*line, "--path-epsilon", 12, "--per", "1d", "--epsilon", "1/2", "--json"))
         assert (found["in_states"], found["stops"]) == (100, [])

@@ -187,11 +187,11 @@ def test_run_does_not_begin_before_every_question_is_answered(run, folder):
     run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
     text = (folder / "a.toml").read_text()
     for wrong, right in {
-        "[data] user-column: got COLUMN": ('"COLUMN"', '"driver"'),
+        "[data] user-column and [model] bbox: got COLUMN and WEST,SOUTH,EAST,NORTH;": ('"COLUMN"', '"driver"'),
         "[model] bbox: got WEST": (),
     }.items():
         refused = run("run", folder / "a.toml", "-q", code=2).stderr
-        assert wrong in refused and "a question that dphmm init left open" in refused and refused.count("\n") == 1
+        assert wrong in refused and "what dphmm init left open" in refused and refused.count("\n") == 1
         assert not (folder / "out").exists()
         (folder / "a.toml").write_text(text.replace(*right) if right else text)
 
@@ -205,7 +205,9 @@ def test_each_question_stops_a_run_and_its_words_elsewhere_do_not(table, run, fo
         if other != member:
             text = text.replace(f'{other} = "{word}"', f'{other} = "1"')
     (folder / "begun.toml").write_text(text)
-    assert f"[{table}] {member}: got {asked}, a question" in run("run", folder / "begun.toml", "-q", code=2).stderr
+    assert (
+        f"[{table}] {member}: got {asked}; expected answers" in run("run", folder / "begun.toml", "-q", code=2).stderr
+    )
 
 
 def answered(text):

@@ -56,14 +56,21 @@ def test_one_line_says_what_was_meant(words, where, near):
     assert told == f"error: {where}{f'; did you mean {near}?' if near else ''}; see {command} -h\n"
 
 
+KINDS = "areas, categorical, complete, edges, knn, radius, transition, union"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("[policy]", "[polices]", "[polices]: got a table that there is not; expected policy?"),
-        ("cell =", "grid =", "[model] grid: got no option of it; expected cell?"),
-        ("max-speed =", "speed =", "[model] speed: got no option of it; expected max-speed?"),
-        ("epsilon = 0.5", "eps = 0.5", "[release] eps: got no option of it; expected epsilon?"),
-        ("radius =", "kind = 'radious'\nradius =", "[policy] kind: got 'radious'; expected radius?"),
+        ("[policy]", "[polices]", "[polices]: got an unknown table; expected policy, the nearest name"),
+        ("cell =", "grid =", "[model] grid: got an unknown option; expected cell, the nearest name"),
+        ("max-speed =", "speed =", "[model] speed: got an unknown option; expected max-speed, the nearest name"),
+        ("epsilon = 0.5", "eps = 0.5", "[release] eps: got an unknown option; expected epsilon, the nearest name"),
+        (
+            "radius =",
+            "kind = 'radious'\nradius =",
+            f"[policy] kind: got 'radious'; expected one of {KINDS}; did you mean radius?",
+        ),
     ],
 )
 def test_so_does_a_key_of_a_pipeline(tmp_path, old, new, told):

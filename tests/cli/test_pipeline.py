@@ -196,10 +196,13 @@ def test_a_stage_that_fails_ends_the_run_what_came_before_stays_and_nobody_was_a
     [
         ("[data", "which is no TOML"),
         ("[data]\nfile = 'walks.csv'\n", "without a table [policy]"),
-        (PIPELINE.replace("[release]", "[relase]"), "[relase]: got a table that there is not; expected release?"),
-        (PIPELINE.replace("cell =", "cel ="), "[model] cel: got no option of it; expected cell?"),
-        (PIPELINE + "ledger = 'x.db'\n", "[release] ledger: got no option of it"),
-        (PIPELINE + "output = 'x.csv'\n", "[release] output: got no option of it"),
+        (
+            PIPELINE.replace("[release]", "[relase]"),
+            "[relase]: got an unknown table; expected release, the nearest name",
+        ),
+        (PIPELINE.replace("cell =", "cel ="), "[model] cel: got an unknown option; expected cell, the nearest name"),
+        (PIPELINE + "ledger = 'x.db'\n", "[release] ledger: got an unknown option"),
+        (PIPELINE + "output = 'x.csv'\n", "[release] output: got an unknown option"),
         (PIPELINE + "noun = 'Two'\n", "[release] noun: got 'Two'; expected one word"),
         (PIPELINE.replace("[model]", "[model]\nkind = 'sphere'"), "[model] kind: got 'sphere'"),
         (PIPELINE.replace("[data]", "[data]\nkind = 'porto'\nstep = 1"), "expected none, as it has no"),
@@ -584,9 +587,9 @@ def test_one_setting_is_that_of_the_plan_and_of_the_release(run, folder):
         (text.replace("0.02", "0.03"), "error: [setting]: got a new question to people who were asked"),
         (
             text.replace("constraint", "constrain"),
-            "error: [setting] constrain: got no member of it; expected constraint?",
+            "error: [setting] constrain: got an unknown option; expected constraint, the nearest name",
         ),
-        (text.replace("[plan]", "[plan]\nstart = 'at'"), "error: [plan] start: got a member of [setting]"),
+        (text.replace("[plan]", "[plan]\nstart = 'at'"), "error: [plan] start: got an option of [setting]"),
     ):
         (folder / "release.toml").write_text(wrong)
         assert run("run", folder / "release.toml", code=2).stderr.startswith(told)

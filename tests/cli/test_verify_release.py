@@ -604,6 +604,14 @@ def test_an_edited_ledger_is_convicted(folder, verify, change, check):
     assert code == 1 and any(line.startswith(f"{check}: ") for line in found["wrong"])
 
 
+@pytest.mark.parametrize("folder", ["planned"], indirect=True)
+def test_a_limit_that_the_ledger_does_not_keep_is_convicted(folder, verify):
+    with sqlite3.connect("ledger.db") as opened:
+        opened.execute("UPDATE account SET promise = NULL, cap_epsilon = NULL, cap_cost = NULL")
+    code, found = verify(*everything())
+    assert code == 1 and any(line.startswith("account: have no limit") for line in found["wrong"])
+
+
 def test_keys_are_those_of_the_package(program):
     for name, key in VECTORS:
         assert (program.key_of(name, "same"), program.key_of(name, "exact")) == (key, name)

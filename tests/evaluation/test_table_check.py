@@ -82,6 +82,7 @@ class TestFigures:
     def test_names_that_are_no_states_with_the_commonest_first(self):
         found = dphmm.evaluation.check_table(names(*["00"] * 15, *["01"] * 30, "x", "2"), SITE)
         assert (found.in_states, found.other_names[:3]) == (5, ["01", "00", "x"])
+        assert "in states        hardly any (under 8 %) of the rows" in found.lines()
         assert len(found.stops) == 1 and "to the letter" in found.stops[0]
         assert '"01", "00", "x"' in repr(found)
 

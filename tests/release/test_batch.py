@@ -470,6 +470,17 @@ def test_a_cap_of_the_account_refuses_the_table_before_anything_is_drawn(parts):
     assert {user: ledger.spent(user) for user in "uv"} == before
 
 
+def test_answers_to_other_rows_leave_no_room_below_a_cap(parts, monkeypatch):
+    """The answers that the last user has are of other steps: new ones cost, and none is drawn for the first."""
+    monkeypatch.setattr("dphmm.release.batch.CHUNK", 2)
+    ledger = MemoryLedger()
+    released(batch(parts, 1, ledger=ledger, cap_epsilon=3), rows_of("ab", ["v", "v"], step=np.array([1, 2])))
+    more = rows_of("abab", ["u", "u", "v", "v"], step=np.array([1, 2, 3, 4]))
+    with pytest.raises(BudgetExceeded, match=r"^cap_epsilon: user .v. needs 2 for 2 rows; spent 2 of 3"):
+        released(batch(parts, 2, ledger=ledger, cap_epsilon=3), more, resume=True)
+    assert ledger.sessions() == [("v", "state")] and ledger.spent("v").epsilon == 2
+
+
 def test_a_promise_that_is_given_refuses_the_table_before_anything_is_drawn(parts, monkeypatch):
     """The last user of a long table would break it, in another transaction than the first."""
     monkeypatch.setattr("dphmm.release.batch.CHUNK", 2)

@@ -1708,7 +1708,8 @@ class Checker:
         wrong = f"of another form: {some(odd)}"
         self.report.require(not odd, "statement", "all of its members are those of a release", wrong)
         self._written()
-        for name in ("software.version", "randomness.words", *["query", "answer"] * (self.ledger is None)):
+        of_ledger = ["query", "answer", "totals.limited"] if self.ledger is None else []
+        for name in ("software.version", "randomness.words", "checked", *of_ledger):
             self.report.add(_STATED, "statement", f"{name} is {str(self.stated(name))[:60]}")
 
     def counts(self) -> None:
@@ -2749,6 +2750,15 @@ class Checker:
         figure = f"each account is the sum of its releases; most epsilon {most}"
         self.report.require_none(odd, "account", figure, "other sums")
         self.report.require_none(over, "account", "none is above its caps", "above its caps")
+        if self.stated("totals.limited"):
+            held = {self.person(user) for user, _, promise, _ in self._stored.sessions if promise}
+            held |= {self.person(user) for user, _, _, *caps in self._stored.accounts if caps != [None, None]}
+            free = [
+                repr(user) for user, *_ in self._stored.accounts if (self.people.keys() - held) & {self.person(user)}
+            ]
+            self.report.require_none(
+                free, "account", "each has a limit, as stated", "have no limit, though one is stated"
+            )
 
 
 def plans_of(path: Path) -> dict[str, PlainPlan]:

@@ -162,8 +162,9 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
         known = next((layout for layout in fits if lower.issuperset(map(str.lower, layout.columns))), _log(columns))
     rest = _other(columns, _FILES_OF if several else _ONE_PERSON) if known is None else _standard(known, columns)
     called = [] if known is None or not known.noun else [f'noun = "{known.noun}"  # what one is called in the report']
+    names = () if known is not None and known.kind == "events" else (_NAMES,)
     asked = _AT_EACH_ROW if known is not None and known.kind == "trips" else ()
-    text = "\n".join([*_HEAD, *lines, *rest, "", "[release]", *asked, *called, _QUERY, "", "[report]"])
+    text = "\n".join([*_HEAD, *lines, *rest, "", "[release]", *names, *asked, *called, _QUERY, "", "[report]"])
     with replacing(output) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
     if as_json:
@@ -362,6 +363,7 @@ def _column(option: str, name: str | None, default: str, likely: Sequence[str] =
     return [f'{option} = "{COLUMN}"  # {asked}'] if name is None else [f"{option} = {_toml(name)}"]
 
 
+_NAMES = "# names of people are published as they stand in the file: give it pseudonyms"
 _HEAD = (
     "# A pipeline from a data file to a report: dphmm run reads it. Members of a table are options of its command",
     "# (dphmm import csv -h, dphmm model grid -h, ...), without their dashes.",

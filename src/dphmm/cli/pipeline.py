@@ -378,12 +378,12 @@ class Pipeline:
             raise InvalidInput("setting", repr(setting), "a table [setting]")
         for member, value in setting.items():
             if member not in PLAN_CHOICES:
-                raise InvalidInput(f"[setting] {member}", "no member of it", _near(member, PLAN_CHOICES))
+                raise InvalidInput(f"[setting] {member}", "an unknown option", _near(member, PLAN_CHOICES))
             if not isinstance(value, str):
                 raise InvalidInput(f"[setting] {member}", repr(value), "a text")
         for name, table in tables.items():
             if name not in STAGES or not isinstance(table, dict):
-                raise InvalidInput(f"[{name}]", "a table that there is not", _near(name, [*STAGES, "setting"]))
+                raise InvalidInput(f"[{name}]", "an unknown table", _near(name, [*STAGES, "setting"]))
         for name in _NEEDED:
             if name not in tables:
                 raise InvalidInput("FILE", f"{path.name}, without a table [{name}]", f"[{name}] and its options")
@@ -407,10 +407,12 @@ class Pipeline:
 
     def check(self) -> None:
         """Raise InvalidInput for an open question and for what is no option of its command, before anything runs."""
-        for name, member, value in [(name, *each) for name, table in self.stages.items() for each in table.items()]:
-            if value == QUESTIONS.get(member, COLUMN):
-                question = f"{value}, a question that dphmm init left open"
-                raise InvalidInput(f"[{name}] {member}", question, f"an answer: {Path(self.source).name} says to what")
+        members = [(name, *each) for name, table in self.stages.items() for each in table.items()]
+        left = [(f"[{name}] {member}", each) for name, member, each in members if each == QUESTIONS.get(member, COLUMN)]
+        if left:
+            fields, questions = (" and ".join(words) for words in zip(*left, strict=True))
+            expected = f"answers in {Path(self.source).name} to what dphmm init left open: its comments say how"
+            raise InvalidInput(fields, questions, expected)
         for name, table in self.stages.items():
             known = STAGES[name].members(_options(name, self._words(name, table)))
             for member, value in table.items():
@@ -419,7 +421,7 @@ class Pipeline:
                         raise InvalidInput(f"[{name}] {member}", repr(value), "a text, in a table that has it")
                     continue
                 if member not in known:
-                    got = "a member of [setting]" if member in PLAN_CHOICES else "no option of it"
+                    got = "an option of [setting]" if member in PLAN_CHOICES else "an unknown option"
                     raise InvalidInput(f"[{name}] {member}", got, _near(member, known))
                 _written(value, f"[{name}] {member}")
             if name in _PUBLISHED and self.is_drawn(name):
@@ -624,7 +626,8 @@ def _options(table: str, words: Sequence[str]) -> dict[str, bool]:
         assert isinstance(command, click.Group)
         kind = command.get_command(context, word)
         if kind is None:
-            raise InvalidInput(f"[{table}] kind", repr(word), _near(word, command.list_commands(context)))
+            kinds = ", ".join(command.list_commands(context))
+            raise InvalidInput(f"[{table}] kind", repr(word), f"one of {kinds}")
         command = kind
     return {
         name[2:]: "FILE" in (option.metavar or "") or option.metavar in _FILES
@@ -634,7 +637,9 @@ def _options(table: str, words: Sequence[str]) -> dict[str, bool]:
 
 def _near(came: str, known: Sequence[str]) -> str:
     near = meant(f"--{came}", [f"--{name}" for name in known]).removeprefix("--")
-    return f"{near}?" if near else f"one of {', '.join(known)}" if known else "none, as it has no options"
+    return (
+        f"{near}, the nearest name" if near else f"one of {', '.join(known)}" if known else "none, as it has no options"
+    )
 
 
 def run_stage(words: Sequence[str]) -> int:

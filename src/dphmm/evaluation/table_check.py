@@ -36,6 +36,7 @@ from dphmm.types import Exact, FloatArray
 
 #: Shares are told in steps of so many per cent.
 _PER_CENT = 5
+_EXTREMES = {_PER_CENT: "hardly any (under 8 %)", 100 - _PER_CENT: "nearly all (over 92 %)"}
 #: Names that are no states are told up to so many.
 _MOST_NAMES = 5
 #: So many rows of each person are more than most files have.
@@ -65,6 +66,7 @@ class TableCheck:
     """Figures of a table as a release would have it; shares in per cent, in steps of 5.
 
     rows, people, most_rows : the numbers of rows and people, and of rows of the person with most.
+    together : the rows that count as one of these, in words.
     rejected : rows that cannot be read, by reason. without_place : rows with empty cells there, which have no answer.
     same_moment : rows that another row of their person and step stands for.
     other_people : other columns that may be the person's, where people have a row, or very many.
@@ -89,6 +91,7 @@ class TableCheck:
     rows: int
     people: int
     most_rows: int
+    together: str
     rejected: Mapping[str, int]
     same_moment: int
     other_people: Sequence[str]
@@ -133,7 +136,7 @@ class TableCheck:
         figures = [
             ("who", doubt),
             ("rows", f"{self.rows:,} of {people}"),
-            (f"rows per {self.noun}", f"at most {self.most_rows:,}"),
+            (f"rows per {self.noun}", f"at most {self.most_rows:,}{self.together}"),
             ("set aside", in_words(dict(self.rejected))),
             ("without place", self.without_place and f"{self.without_place:,} rows with empty cells there"),
             (
@@ -141,7 +144,7 @@ class TableCheck:
                 self.same_moment and f"{self.same_moment:,} rows beside another of their {self.noun} and step",
             ),
             ("names", self.alike),
-            (where, f"{self.in_states} % of the rows"),
+            (where, f"{_EXTREMES.get(self.in_states, f'{self.in_states} %')} of the rows"),
             ("", self.swapped and f"swapped latitude and longitude would put {self.swapped} % on it"),
             ("", self.kilometres_away and f"the middle of the rows is about {self.kilometres_away:,.0f} km away"),
             ("", self.other_names and f"no states: {', '.join(map(quoted, self.other_names))}"),
@@ -285,6 +288,7 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, table: Any, 
         rows=visits.n_rows + len(loaded.rejected) + loaded.without_place,
         people=len(visits),
         most_rows=int(np.diff(visits.first).max()),
+        together=", those of a time step as one" if visits.in_bins else "",
         rejected=by_reason(loaded.rejected),
         without_place=loaded.without_place,
         same_moment=visits.same_step,

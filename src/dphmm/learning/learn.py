@@ -225,9 +225,10 @@ def learn_rows(
         return Learned.public(plan, 0, "the plan model has slots, and learning begins with one matrix")
     users, answered, _ = drawn or Drawn.of(rows, plan)
     if len(users) < FEWEST:
-        few = "people with answers" if answered == len(users) else f"of {answered:,} people those who are learned from"
-        reason = f"{few}: {len(users)}, and learning leaves people out; at least {FEWEST}"
-        return Learned.public(plan, len(users), reason)
+        few = f"and {answered} have any"
+        if answered > len(users):
+            few = f"and the moves of a model as large leave time for {len(users)} of {answered:,}: take larger cells"
+        return Learned.public(plan, len(users), f"it takes the answers of at least {FEWEST} people, {few}")
     base = learner(plan)
     names, stretches = stretches_of(rows, subjects, base, beside, users)
     family, iterations, slots, gains = chosen(
@@ -350,7 +351,7 @@ def learn(
     >>> released = dphmm.release_many(rows, *public, epsilon=1, bits=dphmm.ReplayBits(1), progress=False)
     >>> learned = dphmm.reconstruction.learn(released, *public, progress=False)
     >>> learned.family, learned.reason
-    ('public', 'people with answers: 1, and learning leaves people out; at least 10')
+    ('public', 'it takes the answers of at least 10 people, and 1 have any')
 
     Source: docs/proofs/learning-from-answers.md.
     """

@@ -784,9 +784,9 @@ class Batch:
         needs = sum(epsilons, Fraction(0))
         if needs + spent > cap and known:
             # Rows that are stored already cost nothing: only here does it matter which they are.
-            stored = self.ledger.entries(subject.name, self.setting.query)
-            paid = (self.subjects.epsilon_at(entry.t + begins - 1) for entry in stored if entry.kind == "release")
-            needs -= min(needs, sum(paid, Fraction(0)))
+            stored, steps = self.ledger.entries(subject.name, self.setting.query), set(asked.tolist())
+            again = (entry.t for entry in stored if entry.kind == "release" and entry.t in steps)
+            needs -= sum((self.subjects.epsilon_at(step + begins - 1) for step in again), Fraction(0))
         if needs + spent > cap:
             raise BudgetExceeded(
                 f"cap_epsilon: user {subject.name!r} needs {float(needs):g} for {most} rows; spent "

@@ -42,8 +42,8 @@ DEMO, DEMO_TABLE, DEMO_PEOPLE, DEMO_DAYS = "studio-demo", "people.parquet", 30, 
 _EPSILON = "1"
 _STAGES = ("data", "split", "model", "policy", "plan", "release", "estimates", "population", "report")
 _STAGE = re.compile(rf"({'|'.join(_STAGES)}): dphmm ")
-#: Stages whose errors are about public files alone; "" is before any. Before the policy the rows are looked at.
-_PUBLIC = ("", "policy", "plan")
+#: Stages whose errors are about public files alone. Before the first of them, and before any stage, the rows are read.
+_PUBLIC = ("policy", "plan")
 #: Figures of a check that have no text of the table in them.
 _COARSE = (
     "rows", "people", "most_rows", "same_moment", "without_place", "on_map", "in_states", "swapped", "kilometres_away",
