@@ -39,6 +39,12 @@ from dphmm.cli import main
 
 main()
 """
+#: The same where every world is planned as a large one is.
+LARGE = """
+from dphmm.choose import planning, simulated
+
+planning._MOST_WORK, simulated._FILLED = 0, 9
+"""
 FEW = """
 from dphmm.cli import main, warm
 
@@ -101,20 +107,24 @@ def test_after_it_no_command_compiles_anything_also_at_another_path(tmp_path):
     assert json.loads(warmed.stdout)["compiled"] > 100
     before = {path: path.stat().st_mtime_ns for path in kept.rglob("*")}
     shutil.copytree(SOURCE / "dphmm", away / "dphmm", ignore=shutil.ignore_patterns("__pycache__"))
-    model, policy = "--model=demo-out/model.npz", "--policy=demo-out/policy.json"
+    model, policy = "--model=demo-out/out/model.npz", "--policy=demo-out/out/policy.json"
     setting = (model, policy, "--epsilon", "1")
+    plan = ("plan", "demo-out/out/model.npz", policy, "--path-epsilon", "4", "--per", "1d", "--people", "40")
     for words in (
         ("demo", "--people", "4", "--days", "1"),
-        ("release", "demo-out/trajectories.parquet", *setting, "-o", "again", "--ledger", "again.db", "--yes"),
-        ("policy", "radius", "demo-out/model.npz", "--covers", "680m", "--setting", "constraint", "delta=0.05",
+        plan,
+        ("release", "demo-out/people.parquet", *setting, "-o", "again", "--ledger", "again.db", "--yes"),
+        ("policy", "radius", "demo-out/out/model.npz", "--covers", "680m", "--setting", "constraint", "delta=0.05",
          "-o", "sets.json"),
-        ("release", "demo-out/trajectories.parquet", model, "--policy=sets.json", "--epsilon", "1", "-o", "sets",
+        ("release", "demo-out/people.parquet", model, "--policy=sets.json", "--epsilon", "1", "-o", "sets",
          "--ledger", "sets.db", "--yes"),
         ("read", "again", "--estimates", "-o", "smoothed.csv"),
         ("check-release", "again"),
-        ("report", "again", "--truth", "demo-out/trajectories.parquet"),
+        ("report", "again", "--truth", "demo-out/people.parquet"),
     ):  # fmt: skip
-        done = python(COUNTED, *words, source=away, at=tmp_path, DPHMM_KERNELS=str(kept))
+        done = python(
+            LARGE + COUNTED if words == plan else COUNTED, *words, source=away, at=tmp_path, DPHMM_KERNELS=str(kept)
+        )
         assert done.returncode == 0, (words, done.stderr)
         told = json.loads(done.stdout.splitlines()[-1])
         assert told["missed"] == [] and told["found"] > 0, (words, told)
