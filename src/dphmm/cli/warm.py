@@ -85,6 +85,9 @@ def _kept_in(variable: str, given: str | None) -> Iterator[None]:
 
 def _run_everything() -> Iterator[tuple[int, int]]:
     """Run all commands of the small world; tell after each how many are done."""
+    # Only the plan of a large world moves beliefs in blocks.
+    nothing = smoothing.Fours(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.uint64), np.zeros((0, 4)))
+    smoothing.times_fours(nothing, np.zeros((1, 16)), np.zeros((1, 16)))
     lines = commands()
     with TemporaryDirectory(prefix="dphmm-warm-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
@@ -92,9 +95,6 @@ def _run_everything() -> Iterator[tuple[int, int]]:
         for at, line in enumerate(lines, 1):
             _run(line, folder)
             yield at, len(lines)
-    # Only the plan of a large world moves beliefs in blocks.
-    nothing = smoothing.Fours(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.uint64), np.zeros((0, 4)))
-    smoothing.times_fours(nothing, np.zeros((1, 16)), np.zeros((1, 16)))
 
 
 def _run(line: str, folder: Path) -> None:
