@@ -2753,9 +2753,8 @@ class Checker:
         if self.stated("totals.limited"):
             held = {self.person(user) for user, _, promise, _ in self._stored.sessions if promise}
             held |= {self.person(user) for user, _, _, *caps in self._stored.accounts if caps != [None, None]}
-            free = [
-                repr(user) for user, *_ in self._stored.accounts if (self.people.keys() - held) & {self.person(user)}
-            ]
+            unheld = self.people.keys() - held
+            free = [repr(user) for user, *_ in self._stored.accounts if self.person(user) in unheld]
             self.report.require_none(
                 free, "account", "each has a limit, as stated", "have no limit, though one is stated"
             )
