@@ -216,8 +216,36 @@ def test_no_change_is_lost_beside_another_and_none_is_dropped_in_silence(opened)
         sent(tab)
         assert told in tab.ask("of('notice').textContent") and tab.ask("shown.draft.budget") == "12"
     assert tab.ask("of('pairs').value") == "home work" and tab.ask("shown.draft.pairs") == []
-    assert "There is no table" in tab.ask("of('waits').textContent")
+    # The first answer about progress after the change says so.
+    wait(tab, "of('waits').textContent.includes('There is no table')")
     calm(tab)
+
+
+def test_a_page_takes_no_change_of_its_own_for_one_of_another_page(opened):
+    """An answer that comes late: meanwhile progress already tells the new version."""
+    tab = opened()
+    wait(tab, "progress !== null")
+    tab.ask("""
+        globalThis.at_once = fetch, globalThis.fetch = async (path, request) => {
+          const answer = await at_once(path, request);
+          if (path === "setting") await new Promise((done) => setTimeout(done, 6000));
+          return answer;
+        },
+        globalThis.told = [], new MutationObserver(() => told.push(of("notice").textContent)).observe(of("notice"), { childList: true }),
+        change({ kind: "labels", labels: ["home", "work"] }), 0""")
+    sent(tab)
+    assert tab.ask("told.filter((text) => text.includes('Another page'))") == []
+    assert tab.ask("shown.draft.labels") == ["home", "work"]
+
+
+def test_a_picture_of_a_belief_leaves_a_message_about_a_field(opened):
+    tab = opened()
+    tab.ask("change({ kind: 'labels', labels: ['home', 'work'] }), 0")
+    sent(tab)
+    wait(tab, "document.querySelectorAll('.share').length === 2")
+    tab.ask("say('a field is wrong'), look().then(() => { globalThis.looked = true; }), 0")
+    wait(tab, "globalThis.looked === true")
+    assert tab.ask("[of('notice').hidden, of('notice').textContent]") == [False, "a field is wrong"]
 
 
 def test_labels_are_a_list_and_their_beliefs_are_shares(opened):

@@ -278,7 +278,8 @@ async function look() {
   if (chosen === null || shown.problem || (shown.map ? !shown.map.columns : !shown.labels.length)) return;
   const wanted = chosen, version = shown.version;
   let state;
-  try { state = await post("state", { number: wanted, draw: draws }); } catch { return; }
+  // No post: it would clear a message about a field that was just typed.
+  try { state = await ask("state", { version, number: wanted, draw: draws }); } catch { return; }
   if (wanted !== chosen || version !== shown.version) return;
   of("looked").replaceChildren(...state.lines.map((line) => make("p", {}, line)), ...state.shares.map(share));
   if (shown.map) {
@@ -303,6 +304,11 @@ async function poll() {
     let now;
     try { now = await ask("progress"); } catch { return; }
     if (turn !== polling) return;
+    // A change of this page may have another version already: its own answer shows it.
+    if (busy) {
+      await new Promise((done) => setTimeout(done, 300));
+      continue;
+    }
     if (now.version !== shown.version) {
       say("Another page has changed the setting: this one shows it now.");
       return load();
