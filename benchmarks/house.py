@@ -31,9 +31,9 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_017,
-    "code lines of tests": 83_405,
-    "words of docs": 107_917,
+    "code lines": 64_044,
+    "code lines of tests": 83_511,
+    "words of docs": 107_919,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

@@ -224,6 +224,8 @@ class TestACheck:
         (tmp_path / "release.toml").write_text(PIPELINE)
         setup = ("--setup", tmp_path / "release.toml")
         assert "TRAJ: got nothing; expected the rows and the model" in run("check", code=2).stderr
+        told = run("check", tmp_path / "release.toml", code=2).stderr
+        assert "release.toml, a pipeline; expected dphmm check --setup" in told
         assert "--model: got nothing" in run("check", town / "walks.csv", code=2).stderr
         assert "release.toml, and other options; expected it" in run("check", *setup, "--epsilon", 1, code=2).stderr
         assert "--about: got 5; expected a pipeline with" in run("check", *setup, "--about", 5, code=2).stderr
@@ -318,6 +320,7 @@ class TestAPipeline:
             assert f"noise            fit: {noise}{beside}\n" in told
         assert ("stops            no row at a step that the schedule asks" in told) == (code == 2)
         assert f"{steps} that may be asked have rows" in told
+        assert "of the first run's, a share of 0.5 is fitted on and never released\n" in told
         assert "not looked at    moves, and which of these steps its plan asks" in told and "adds   " in told
         (tmp_path / "release.toml").write_text(fitted.replace("max-length = 9", "max-length = 0"))
         assert "error: [fit] max-length: got 0" in run("check", "--setup", tmp_path / "release.toml", code=2).stderr

@@ -124,10 +124,20 @@ def test_another_promise_is_for_another_folder(run, folder):
     (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", second))
     for again in ((), ("--spend-again",)):
         refused = run("run", folder / "release.toml", *again, "-q", code=2)
-        assert "another promise" in refused.stderr and "another folder and ledger" in refused.stderr
+        given = "path-epsilon 300 and per 1d in place of path-epsilon 400 and per 1d"
+        assert given in refused.stderr and "another folder and ledger" in refused.stderr
     assert not (folder / "out-2").exists()
     (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", first))
     assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
+
+
+def test_a_folder_of_other_files_is_refused_before_anything_is_made(run, folder):
+    (folder / "out").mkdir()
+    (folder / "out" / "mine.txt").write_text("mine")
+    for command in (("run",), ("check", "--setup")):
+        refused = run(*command, folder / "release.toml", "-q", code=2)
+        assert refused.stderr.startswith("error: folder: got ") and "no release" in refused.stderr
+    assert not (folder / "out.owner").exists()
 
 
 def test_a_question_that_was_refused_is_not_asked_later(run, folder):
@@ -251,10 +261,48 @@ def test_people_are_split_once_for_a_folder(run, folder):
     fitted, released = people_of(folder, "model-people.parquet"), people_of(folder, "released-people.parquet")
     assert fitted and released and not fitted & released and fitted | released == set(names)
     assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
-    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=(*names, "new")))
-    refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2)
-    assert "[split]" in refused.stderr and "another folder" in refused.stderr
-    assert people_of(folder, "model-people.parquet") == fitted
+    before, model = answers(folder), (folder / "out.owner" / "model.npz").read_bytes()
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=(*names, "new", "newer")))
+    found = stages(run("run", folder / "release.toml", "--json"))
+    assert found == {"data": "done", "split": "done", "fit": "as it was", "policy": "as it was", "release": "done"}
+    assert (
+        people_of(folder, "model-people.parquet") == fitted
+        and (folder / "out.owner" / "model.npz").read_bytes() == model
+    )
+    assert people_of(folder, "released-people.parquet") == released | {"new", "newer"}
+    after = answers(folder)
+    assert {key: after[key] for key in before} == before and len(after) > len(before)
+    assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (
+            lambda folder: (folder / "out.owner" / "model-people.parquet").unlink(),
+            "model-people.parquet lost or changed",
+        ),
+        (lambda folder: rewrite(folder, 'share = "0.5"', 'share = "0.6"'), "other options"),
+        (lambda folder: rewrite(folder, "[split]", '[split]\nuser-column = "t"'), "other options"),
+        (lambda folder: rewrite(folder, "[data]", '[data]\nuser-column = "t"'), "whose a row is"),
+    ],
+)
+@pytest.mark.parametrize("again", [(), ("--spend-again",)])
+def test_what_would_split_people_anew_is_refused_by_its_cause(run, folder, change, cause, again):
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=[f"u{each}" for each in range(8)]))
+    (folder / "release.toml").write_text(SPLIT)
+    run("run", folder / "release.toml", "-q")
+    model = (folder / "out.owner" / "model.npz").read_bytes()
+    change(folder)
+    refused = run("run", folder / "release.toml", *again, "-q", code=2).stderr
+    assert "[split]" in refused and cause in refused and "another folder" in refused and refused.count("\n") == 1
+    assert (folder / "out.owner" / "model.npz").read_bytes() == model
+
+
+def rewrite(folder, old, new):
+    text = (folder / "release.toml").read_text()
+    assert old in text
+    (folder / "release.toml").write_text(text.replace(old, new))
 
 
 @pytest.mark.parametrize(
@@ -314,9 +362,18 @@ def lose_the_released_file(folder):
     (folder / "out.owner" / RECORD).write_text(json.dumps(record))
 
 
-@pytest.mark.parametrize(
-    "change", [lose(f"out.owner/{RECORD}"), lose_the_released_file, lose("out.owner/model-people.parquet")]
-)
+@pytest.mark.parametrize("again", [(), ("--spend-again",)])
+def test_rows_that_follow_a_killed_release_fit_on_nobody_who_was_released(run, split, again):
+    """Answers in the ledger, and no file beside: people stay where they were."""
+    fitted, released = people_of(split, "model-people.parquet"), people_of(split, "released-people.parquet")
+    lose_the_released_file(split)
+    write_rows(split / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=[f"u{each}" for each in range(9)]))
+    found = stages(run("run", split / "release.toml", *again, "--json"))
+    assert found["fit"] == "as it was" and people_of(split, "model-people.parquet") == fitted
+    assert people_of(split, "released-people.parquet") == released | {"u8"}
+
+
+@pytest.mark.parametrize("change", [lose(f"out.owner/{RECORD}"), lose("out.owner/model-people.parquet")])
 @pytest.mark.parametrize("again", [(), ("--spend-again",)])
 def test_who_was_released_is_never_fitted_on(run, split, change, again):
     """Whatever got lost: new rows would split people anew."""
@@ -387,10 +444,12 @@ def test_other_rows_after_a_fit_go_on_in_the_same_ledger_with_consent(run, fitte
     told = one_json(run("account", folder / "ledger.db", "--json"))
     assert told["anybody"]["present"]["exact"] == "4"
     assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
-    # Now somebody was released: other rows would split who was released from who was fitted on anew.
-    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names))
-    refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2).stderr
-    assert "after people were asked" in refused
+    # Now somebody was released: of other rows who was fitted on stays, and nothing is fitted anew.
+    fitted = people_of(folder, "model-people.parquet")
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=(*names, "new")))
+    found = stages(run("run", folder / "release.toml", "--spend-again", "--json"))
+    assert found["fit"] == "as it was" and people_of(folder, "model-people.parquet") == fitted
+    assert "new" in people_of(folder, "released-people.parquet")
     assert published(folder) == {"fit of out": 2, "fit of out-2": 2}
 
 

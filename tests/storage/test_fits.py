@@ -257,6 +257,41 @@ def test_nobody_s_side_depends_on_the_names_of_one_more_person():
             assert {user for user in side if user in set(ROWS["user"])} == theirs, name
 
 
+@pytest.mark.parametrize("spelling", ["same", "exact"])
+def test_a_split_that_grows_has_everybody_in_the_second_part_who_was_not_fitted_on(tmp_path, spelling):
+    """Against the rows one by one; whoever was fitted on stays so under another spelling of the name."""
+    ROWS.to_parquet(tmp_path / "x.parquet")
+    split_file(tmp_path / "x.parquet", "0.5", tmp_path / "a.parquet", tmp_path / "b.csv", seed=1, spelling=spelling)
+    before = (tmp_path / "a.parquet").read_bytes()
+    fitted, released = (
+        set(pd.read_parquet(tmp_path / "a.parquet")["user"]),
+        set(pd.read_csv(tmp_path / "b.csv")["user"]),
+    )
+    more = pd.DataFrame({"user": ["new", "", *(name.upper() for name in ROWS["user"])], "state": "a"})
+    more["n"] = range(200, 200 + len(more))
+    grown = pd.concat([ROWS[ROWS["user"] != "u7"], more], ignore_index=True)
+    grown.to_parquet(tmp_path / "y.parquet")
+    paths = tmp_path / "y.parquet", "0.5", tmp_path / "a.parquet", tmp_path / "b.csv"
+    found = split_file(*paths, spelling=spelling, grow=True)
+    rest = pd.read_csv(tmp_path / "b.csv")
+    key = str if spelling == "exact" else person_key
+    kept = [
+        n for n, name in zip(grown["n"], grown["user"], strict=True) if name and key(name) not in {*map(key, fitted)}
+    ]
+    assert rest["n"].tolist() == kept and released - {"u7"} < set(rest["user"])
+    assert (tmp_path / "a.parquet").read_bytes() == before
+    assert found == (len(fitted), len({key(name) for name in rest["user"]}), 1)
+
+
+def test_a_split_grows_from_a_first_part_that_is_there_and_leaves_somebody(tmp_path):
+    ROWS.to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(InvalidInput, match=r"a\.parquet"):
+        split_file(tmp_path / "x.parquet", "0.5", tmp_path / "a.parquet", tmp_path / "b.parquet", grow=True)
+    with pytest.raises(InvalidInput, match=r"40 people, all of them in .*; expected somebody who is not in it"):
+        split_file(tmp_path / "x.parquet", "0.5", tmp_path / "x.parquet", tmp_path / "b.parquet", grow=True)
+    assert not (tmp_path / "b.parquet").exists()
+
+
 def test_the_chance_is_the_share():
     many = pd.DataFrame({"user": [str(i) for i in range(2000)]})
     for share in (0.2, 0.5, 0.9):

@@ -231,7 +231,8 @@ def test_a_page_takes_no_change_of_its_own_for_one_of_another_page(opened):
           if (path === "setting") await new Promise((done) => setTimeout(done, 6000));
           return answer;
         },
-        globalThis.told = [], new MutationObserver(() => told.push(of("notice").textContent)).observe(of("notice"), { childList: true }),
+        globalThis.told = [],
+        new MutationObserver(() => told.push(of("notice").textContent)).observe(of("notice"), { childList: true }),
         change({ kind: "labels", labels: ["home", "work"] }), 0""")
     sent(tab)
     assert tab.ask("told.filter((text) => text.includes('Another page'))") == []

@@ -10,6 +10,7 @@ from csv import DictReader
 from dataclasses import asdict, dataclass, fields, replace
 from io import StringIO
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.promise import Schedule
-from dphmm.cli.console import BAD_INPUT, REJECTED, options_called, print_json, reworded
+from dphmm.cli.console import BAD_INPUT, REJECTED, Console, options_called, print_json, reworded
 from dphmm.cli.fit import fit
 from dphmm.cli.fit_data import public_space, times
 from dphmm.cli.init import first_of, header
@@ -72,6 +73,9 @@ def check(options: CheckOptions) -> int:
     if setup is None:
         if about is not None:
             raise InvalidInput("--about", about, "--setup with it")
+        if options.trajectories is not None and options.trajectories.endswith(".toml"):
+            got, expected = f"{options.trajectories}, a pipeline", f"dphmm check --setup {quote(options.trajectories)}"
+            raise InvalidInput("TRAJ", got, expected)
         of_table = {each.name: getattr(options, each.name) for each in fields(TableOptions)}
         for name, typed in (("TRAJ", options.trajectories), ("--model", options.model)):
             if typed is None:
@@ -87,10 +91,10 @@ def check(options: CheckOptions) -> int:
         scratch = replace(pipeline, place=ReleaseFolder(Path(folder) / "out"), ledger=Path(folder) / LEDGER)
         scratch.folder.mkdir()
         scratch.place.path.mkdir()
-        return _of_pipeline(pipeline, scratch, about, options.as_json)
+        return _of_pipeline(pipeline, scratch, about, options.as_json, Console(options.quiet or options.as_json))
 
 
-def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_json: bool) -> int:
+def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_json: bool, console: Console) -> int:
     """Look at the rows of a pipeline, with its public stages run in a folder from scratch."""
     drawn = "fit" in pipeline.stages and pipeline.is_drawn("fit")
     stand_in, allowed, noise = drawn and not (pipeline.folder / MODEL).exists(), None, list[str]()
@@ -107,6 +111,8 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_js
             else:
                 beside = ["--ledger", str(scratch.ledger), "--id", name]
                 beside += [] if about is None else ["--about", str(about)]
+                if name == "plan":
+                    console.say([("", "a plan is made first, as dphmm run makes it")])
                 with redirect_stderr(StringIO()) as said:
                     ended = run_stage([*words, *(["--dry-run", *beside] if dry else ["--quiet"])])
                 if ended not in (0, REJECTED):
@@ -136,7 +142,9 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_js
         rows = figures.rows + rejected.total() - sum(figures.rejected.values())
         steps = "" if allowed is None else ", and which of these steps its plan asks"
         unseen = f"moves{steps}: the private fit is not drawn yet" if stand_in else None
-        return _tell(replace(figures, rows=rows, rejected=dict(rejected), unseen=unseen, noise=noise), as_json)
+        share = pipeline.stages["split"].get("share", "0.5") if "split" in pipeline.stages else None
+        figures = replace(figures, rows=rows, rejected=dict(rejected), unseen=unseen, noise=noise, fitted_on=share)
+        return _tell(figures, as_json)
 
 
 def _other_people(pipeline: Pipeline) -> list[str]:

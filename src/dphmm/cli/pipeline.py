@@ -203,8 +203,8 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
         if record.is_done(name, stage):
             outcomes[name] = "as it was"
             continue
-        if _splits_anew(pipeline, record, name):
-            raise InvalidInput("[split]", *_SPLIT_ONCE)
+        if (cause := _splits_anew(pipeline, record, name)) is not None:
+            raise InvalidInput("[split]", cause, _SPLIT_ONCE)
         if name in ("policy", "plan") and not seen:
             seen = True
             try:
@@ -219,6 +219,8 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
         # A release keeps what is there by itself: it goes on, or refuses.
         words += ["--force"] * (name != "release")
         words += ["--yes"] * (name == "release" and yes)
+        # Whoever was fitted on stays; new rows and new people are released.
+        words += ["--grow"] * (name == "split" and bool(record.queries))
         if pipeline.is_drawn(name):
             # Known before anybody can have seen it.
             record.keep(name, stage, pipeline)
@@ -406,7 +408,11 @@ class Pipeline:
         return self.place.owner
 
     def check(self) -> None:
-        """Raise InvalidInput for an open question and for what is no option of its command, before anything runs."""
+        """Raise InvalidInput for an open question, what is no option of its command, and a folder of other files.
+
+        Before anything runs.
+        """
+        self.place.check()
         members = [(name, *each) for name, table in self.stages.items() for each in table.items()]
         left = [(f"[{name}] {member}", each) for name, member, each in members if each == QUESTIONS.get(member, COLUMN)]
         if left:
@@ -806,9 +812,10 @@ class Record:
             return False
         return self.is_there(name, stage)
 
-    def is_there(self, name: str, stage: StageCommand) -> bool:
-        """True if the outputs of a stage are there, as they were written."""
-        written: Mapping[str, str] = self.kept(name).get("outputs", {})
+    def is_there(self, name: str, stage: StageCommand, only: str | None = None) -> bool:
+        """True if the outputs of a stage are there, as they were written; ``only`` that one of them."""
+        outputs: Mapping[str, str] = self.kept(name).get("outputs", {})
+        written = {file: sha for file, sha in outputs.items() if only in (None, file)}
         return bool(written) and all(_digest(stage.outputs[file]) == sha for file, sha in written.items())
 
     def keep(self, name: str, stage: StageCommand, pipeline: Pipeline) -> None:
@@ -874,24 +881,33 @@ _NEW_QUESTION = (
     "a new question to people who were asked",
     "what was asked before, or --spend-again: it is spent beside what was spent on the same people",
 )
-#: What came and what was expected where people would be split anew after some were released.
+#: What is expected where people would be split anew after some were released.
 _SPLIT_ONCE = (
-    "other rows, other options or lost files, after people were asked",
-    "another folder and ledger: split anew, people who were released could be among those fitted on; what was spent "
-    "here adds",
+    "what was there; or another folder and ledger: split anew, people who were released could be among those fitted "
+    "on; what was spent here adds"
 )
 
 
-def _splits_anew(pipeline: Pipeline, record: Record, name: str) -> bool:
-    """True if a stage would split people anew after a private fit of this question, or after somebody was released."""
+def _splits_anew(pipeline: Pipeline, record: Record, name: str) -> str | None:
+    """Why a stage would split people anew after a private fit of this question, or after somebody was released.
+
+    None where it does not: after an answer whoever was fitted on stays, and other rows change only who is released.
+    """
     if "split" not in pipeline.stages or name not in ("data", "split"):
-        return False
+        return None
     data, split = (pipeline.command(stage, record.number) for stage in ("data", "split"))
+    if record.queries:
+        if not record.reads_alike(pipeline):
+            return "[data] that says otherwise whose a row is or when, after people were asked"
+        if not record.is_same("split", split, read=[]):
+            return "other options, after people were asked"
+        as_written = record.is_there("split", split, only=MODEL_PEOPLE)
+        return None if as_written else f"{MODEL_PEOPLE} lost or changed, after people were asked"
     same = record.is_same("data", data, read=[each for each in data.inputs if each != PEOPLE])
     same = same and record.is_same("split", split, read=[PEOPLE] * (name == "split"))
-    if same and record.is_there("split", split):
-        return False
-    return bool(record.queries) or record.id_of("fit") in record.published("fit")
+    if (same and record.is_there("split", split)) or record.id_of("fit") not in record.published("fit"):
+        return None
+    return "other rows, other options or lost files, after a private fit"
 
 
 def _promised(commands: Sequence[Sequence[str]]) -> dict[str, str]:
@@ -901,6 +917,10 @@ def _promised(commands: Sequence[Sequence[str]]) -> dict[str, str]:
         for option, value in itertools.pairwise(words)
         if option in ("--path-epsilon", "--per", "--steps", "--window", "--zone")
     }
+
+
+def _in_words(promise: Mapping[str, str]) -> str:
+    return " and ".join(f"{option.removeprefix('--')} {value}" for option, value in promise.items()) or "none"
 
 
 def _settings(words: Sequence[str]) -> list[Sequence[str]]:
@@ -923,11 +943,11 @@ def _check_consent(changed: str, pipeline: Pipeline, record: Record, spend_again
     """Refuse a new question that is not wanted, and one that no ledger holds beside the first."""
     got = None
     if changed == "split" and record.queries:
-        raise InvalidInput("[split]", *_SPLIT_ONCE)
+        raise InvalidInput("[split]", _splits_anew(pipeline, record, "data"), _SPLIT_ONCE)
     if changed in ("model", "fit", "policy") and record.queries:
         got = "another model or policy than people were asked under, or a lost one"
-    elif record.queries and pipeline.promise(record.number) != record.promise:
-        got = "another promise than people were given, which stays for all of their answers"
+    elif record.queries and (promise := pipeline.promise(record.number)) != record.promise:
+        got = f"another promise than people were given: {_in_words(promise)} in place of {_in_words(record.promise)}"
     if got is not None:
         expected = "the same; or another folder and ledger, which does not know what was spent here: that adds"
         raise InvalidInput(f"[{changed}]", got, expected)
@@ -943,7 +963,7 @@ def _check_consent(changed: str, pipeline: Pipeline, record: Record, spend_again
 
 def _changed(pipeline: Pipeline, record: Record) -> str | None:
     """The first stage that would ask people something else, or other people, than before; None where there is none."""
-    if _splits_anew(pipeline, record, "data"):
+    if _splits_anew(pipeline, record, "data") is not None:
         return "split"
     written = {file for stage in STAGES.values() for file in (*stage.writes, LEDGER)}
     # Who and when a row is of follows from the options of the data; rows may be added.

@@ -344,19 +344,21 @@ def _warn(released: str, sha256: str, console: Console) -> None:
 @click.option("--share", default="0.5", show_default=True, metavar="P", help="The chance to be in the first file.")
 @click.option("--user-column", default="user", show_default=True, metavar="COL", help="Who.")
 @spelling
+@click.option("--grow", is_flag=True, help="The first file stays; the second has everybody who is not in it.")
 @click.option("--seed", type=int, metavar="N", help="For tests: anybody with the seed can repeat the split.")
 @click.option(
     "-o", "--output", nargs=2, required=True, metavar="MODEL.parquet PEOPLE.parquet", help="The two files to write."
 )
 @force
 @messages
-def split(trajectories: str, share: str, user_column: str, seed: int | None, **given: Any) -> None:
+def split(trajectories: str, share: str, user_column: str, grow: bool, seed: int | None, **given: Any) -> None:
     """Write the rows of a table into two files, each person in one of them: one to fit, one to release.
 
-    Each person goes to the first file with probability --share, whoever else there is; the system draws.
+    Each person goes to the first file with probability --share, whoever else there is; the system draws. New rows of
+    the same people, and new people, need --grow: split anew, people who were fitted on could be released.
     """
     first, second = given["output"]
-    for path in (first, second):
+    for path in (first, second)[grow:]:
         new_output(path, [trajectories], given["force"])
     console = Console(given["quiet"])
     if seed is not None:
@@ -370,6 +372,7 @@ def split(trajectories: str, share: str, user_column: str, seed: int | None, **g
             user_column=user_column,
             spelling=spelling_of(given["spelling"]),
             seed=seed,
+            grow=grow,
         )
     if given["as_json"]:
         print_json(

@@ -86,6 +86,7 @@ class TableCheck:
     unseen : the facts that could not be seen yet; the steps are then those that may be asked.
     noise : the noise of each part of a query or a private fit that is not drawn yet.
     noun : the word for a person or thing that the rows are about.
+    fitted_on : the share of people whom a pipeline splits off to fit a model on.
     """
 
     rows: int
@@ -112,6 +113,7 @@ class TableCheck:
     noise: Sequence[str] = ()
     by_times: str | None = None
     noun: str = "person"
+    fitted_on: str | None = None
 
     @property
     def is_doubtful(self) -> bool:
@@ -136,6 +138,7 @@ class TableCheck:
         figures = [
             ("who", doubt),
             ("rows", f"{self.rows:,} of {people}"),
+            ("", self.fitted_on and f"of the first run's, a share of {self.fitted_on} is fitted on and never released"),
             (f"rows per {self.noun}", f"at most {self.most_rows:,}{self.together}"),
             ("set aside", in_words(dict(self.rejected))),
             ("without place", self.without_place and f"{self.without_place:,} rows with empty cells there"),

@@ -259,7 +259,7 @@ _NANOSECONDS = r"(\.[0-9]{6})[0-9]+"
 EARLIEST = int(np.datetime64("1678-01-01", "us").astype(np.int64))
 LATEST = int(np.datetime64("2262-01-01", "us").astype(np.int64))
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_REMEDY = "times with a zone (timezone), such as 2008-10-23T02:53:04Z; or timezone='UTC' or 'Europe/Berlin'"
+_REMEDY = "timezone='UTC' or 'Europe/Berlin', of times without a zone; or times such as 2008-10-23T02:53:04Z"
 
 #: Why a time is rejected.
 REASONS = ("time_without_zone", "nonexistent_time", "ambiguous_time", "unclear_unit", "invalid_time")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Mapping
+from contextlib import nullcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -264,41 +265,45 @@ def split_file(
     user_column: str = "user",
     spelling: str = "same",
     seed: int | None = None,
+    grow: bool = False,
 ) -> Split:
     """Write the rows of a table (.parquet, .csv, .csv.gz) into two, by person; each file appears whole or not at all.
 
     ``share`` : the chance of a person to be in the first one, above 0 and below 1. The system draws the key; with a
     ``seed``, for tests, anybody can draw the same. All columns stay as they are.
+    ``grow`` : the first file was written before, and stays; everybody who is not in it is in the second one. So new
+    rows and new people are released, and nobody who was fitted on.
 
-    Raises InvalidInput for a share that is none, a column that is not there, outputs that are one or the input, and
-    where fewer than two people are named.
+    Raises InvalidInput for a share that is none, a column that is not there, outputs that are one or the input, where
+    fewer than two people are named, and where ``grow`` leaves nobody for the second file.
     """
     chance = _share(share)
     names = column_names(path)
     if user_column not in names:
         raise InvalidInput("user_column", user_column, "one of " + listed(names))
-    checked_output(first, [path, second], "first")
+    if not grow:
+        checked_output(first, [path, second], "first")
     checked_output(second, [path, first], "second")
     if checked_output(first) == checked_output(second):
         raise InvalidInput("second", str(second), "another file than the first")
     people = Numbering(key_by(spelling))
-    for part in read_batches(path, columns=[user_column], text={user_column}):
-        people.add(part.column(user_column), user_column)
-    chosen = _chosen(people.labels, spelling, chance, seed)
-    # The names are numbered as they were before.
-    again, nameless, writers = Numbering(key_by(spelling)), 0, list[Any]()
-    parts = read_batches(path, text=None)
+    for file in [first] * grow + [path]:
+        fitted = len(people.labels)
+        for part in read_batches(file, columns=[user_column], text={user_column}):
+            people.add(part.column(user_column), user_column)
+    if grow and len(people.labels) == fitted:
+        raise InvalidInput("user", f"{fitted} people, all of them in {first}", "somebody who is not in it")
+    chosen = np.arange(len(people.labels)) < fitted if grow else _chosen(people.labels, spelling, chance, seed)
+    nameless, parts = 0, read_batches(path, text=None)
     head = next(parts)
-    with (
-        table_writer(first, head.schema, inputs=[path]) as to_first,
-        table_writer(second, head.schema, inputs=[path]) as to_second,
-    ):
-        writers += [to_first, to_second]
+    opened: Any = nullcontext(lambda part: None) if grow else table_writer(first, head.schema, inputs=[path])
+    with opened as to_first, table_writer(second, head.schema, inputs=[path]) as to_second:
         for part in _all(head, parts):
-            number, missing = again.add(part.column(user_column), user_column)
-            nameless += int(missing.sum())
-            for write, mask in zip(writers, (chosen[number] & ~missing, ~chosen[number] & ~missing), strict=True):
-                write(part.filter(_mask(mask)))
+            number = people.find(part.column(user_column), user_column)
+            named = number >= 0
+            nameless += int((~named).sum())
+            to_first(part.filter(_mask(chosen[number] & named)))
+            to_second(part.filter(_mask(~chosen[number] & named)))
     many = int(chosen.sum())
     return Split(many, len(chosen) - many, nameless)
 
