@@ -31,7 +31,7 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_044,
+    "code lines": 64_048,
     "code lines of tests": 83_511,
     "words of docs": 107_919,
     "circles of imports": 0,

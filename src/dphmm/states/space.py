@@ -14,6 +14,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -52,6 +53,12 @@ def _whole_number(name: str) -> tuple[str, str, str]:
     """The parts of a whole number that zeros after its point do not change, without a branch."""
     before, point, after = name.partition(".")
     return before, after.strip("0"), point[len(after) :]
+
+
+@lru_cache(maxsize=1)
+def numbers_as_names(n: int) -> tuple[str, ...]:
+    """The names of n states that have but their numbers. Spaces of one size share them, as every digest reads them."""
+    return tuple(map(str, range(n)))
 
 
 def check_names(names: Sequence[str], n: int) -> tuple[str, ...]:
@@ -202,7 +209,7 @@ class StateSpace:
         return self._given_names
 
     def _default_names(self) -> tuple[str, ...]:
-        return tuple(map(str, range(self.n_states)))
+        return numbers_as_names(self.n_states)
 
     @cached_property
     def _states_by_name(self) -> dict[str, int]:
