@@ -32,8 +32,8 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 64_048,
-    "code lines of tests": 83_511,
-    "words of docs": 107_919,
+    "code lines of tests": 83_516,
+    "words of docs": 104_240,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
