@@ -31,8 +31,8 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_048,
-    "code lines of tests": 83_516,
+    "code lines": 64_060,
+    "code lines of tests": 83_540,
     "words of docs": 104_240,
     "circles of imports": 0,
     "circles with types": 0,

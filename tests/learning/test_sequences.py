@@ -15,7 +15,7 @@ from dphmm.learning.sequences import longest_gap, public_slots, slots_of, stretc
 from dphmm.release.decoding import rows_and_subjects
 from learning.test_expectation import HALVES
 from learning.test_expectation import HOURS as SIX
-from learning.test_learn import HOUR, MODEL, POLICY, SPACE, STEPS, regular, released
+from learning.test_learn import HOUR, MODEL, POLICY, SPACE, STEPS, N, dense, regular, released
 
 pytestmark = pytest.mark.replayed_words
 
@@ -48,6 +48,26 @@ def test_gaps_cut_a_sequence(monkeypatch):
     _, (one, two) = stretches_of(rows, subjects, MODEL)
     assert (len(one.which), len(two.which)) == (3, 11) and one.prior is None and two.phase - one.phase == 13
     assert np.allclose(two.prior, MODEL.initial) and (two.which >= 0).all()
+
+
+def test_each_part_after_a_gap_begins_with_the_belief_of_its_own_step(monkeypatch):
+    """People whose gaps end at different steps, against powers of the matrix from a law that is not stationary."""
+    monkeypatch.setattr("dphmm.learning.sequences.LONGEST_GAP", 2)
+    initial = np.arange(1.0, N + 1) / np.arange(1.0, N + 1).sum()
+    model = dphmm.MarkovModel(initial, dense(MODEL), step=HOUR)
+    table, _ = released(3, regular(), 8, model=model)
+    hour, user = table["t"].dt.hour, table["user"]
+    gaps = {"p00": (3, 9), "p01": (2, 6), "p02": (5, 9)}
+    some = table[[not gaps[name][0] <= at < gaps[name][1] for name, at in zip(user, hour, strict=True)]]
+    rows, subjects = rows_and_subjects(some, (model, POLICY, SPACE), None, None, None)
+    names, stretches = stretches_of(rows, subjects, model)
+    assert [(names[part.person], part.prior is None) for part in stretches] == [
+        (name, first) for name in gaps for first in (True, False)
+    ]
+    for part in stretches[1::2]:
+        # Step 1 is a move after the initial law.
+        moves = gaps[names[part.person]][1] + 1
+        assert np.allclose(part.prior, initial @ np.linalg.matrix_power(dense(MODEL), moves), rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize(("gaps", "longest"), [([1, 1, 60], 48), ([24, 30, 60], 120), ([400, 400], 512), ([], 512)])

@@ -32,7 +32,7 @@ DEFAULT = "not long and not slow"
 FAMILIES = {
     "A": 7,
     "B": 18,
-    "C": 61,
+    "C": 62,
     "D": 31,
     "E": 17,
     "F": 36,

@@ -63,6 +63,8 @@ def test_a_point_off_the_lattice_is_refused_without_being_named(answer):
         ([-1.0], [0.0]),
         ([np.nan], [0.0]),
         ([1.0], [np.inf]),
+        ([1e101], [0.0]),
+        ([1.0], [-1e101]),
         ([1, 1], [0]),
         (1, 0),
         ("x", [0]),

@@ -452,6 +452,14 @@ def test_geojson_in_other_coordinates_is_brought_to_degrees(tmp_path):
         read_points(path)
 
 
+def test_coordinates_that_are_no_text_are_refused_without_a_word_of_them(tmp_path):
+    path = tmp_path / "x.geojson"
+    path.write_text(collection(point([1, 2], user="a"), crs={"type": "name", "properties": {"name": {"user": "ann"}}}))
+    for read in (read_points, read_features):
+        with pytest.raises(InvalidInput, match=r"^crs: got no text; expected a name of coordinates"):
+            read(path)
+
+
 @pytest.mark.parametrize("name", ["+init=/x:y", "+proj=longlat +nadgrids=/x", "/x", "http://x.test/y", "EPSG:4326\n"])
 def test_coordinates_of_geojson_are_a_name_and_no_definition(tmp_path, name):
     """PROJ opens the file that a definition names."""

@@ -6,8 +6,8 @@ nothing. It is cut at long gaps and where it is very long; each part begins with
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -88,23 +88,37 @@ def stretches_of(
     """
     smoothers, others = Smoothers(subjects, base), OtherRows(beside)
     people, stretches, wanted = list[str](), list[Stretch](), None if users is None else set(users)
+    later = list[tuple[int, int]]()
     for user, at in rows.by_user():
         if wanted is not None and user not in wanted:
             continue
         steps = smoothers.of(user).observed(published_of(rows, user, at, base), others.of(user))
         if steps.asked.any():
             begins, origin = subjects.of(user).began is None, rows.origin(at, base.step)
-            stretches += _cut(steps, len(people), begins, int(origin) - 1 if origin else 0, base)
+            for first, stretch in _cut(steps, len(people), begins, int(origin) - 1 if origin else 0, base.n_states):
+                if first > steps.t[0]:
+                    later.append((first, len(stretches)))
+                stretches.append(stretch)
             people.append(user)
+    # Gaps can be long: each step that nobody is asked at is taken once, for all people.
+    position = Position.first(base, base.start)
+    for first, number in sorted(later):
+        position = position.skip(base, first - position.t) if first > position.t else position
+        stretches[number] = replace(stretches[number], prior=position.prior.latent.probability)
     return people, stretches
 
 
-def _cut(steps: Steps | JointSteps, person: int, begins: bool, offset: int, base: MarkovModel) -> list[Stretch]:
-    """The stretches of one person; ``begins``: step 1 is that of the model."""
+def _cut(
+    steps: Steps | JointSteps, person: int, begins: bool, offset: int, n_states: int
+) -> Iterator[tuple[int, Stretch]]:
+    """The stretches of one person with their first steps; ``begins``: step 1 is that of the model.
+
+    The prior of a later one than the first is not known here.
+    """
     rows = steps.rows(0, len(steps.t))
     asked, table = np.flatnonzero(steps.asked), rows.relative
-    longest = max(1, MOST_NUMBERS // base.n_states)
-    parts, first, most = [], int(steps.t[0]), longest_gap(np.diff(steps.t[asked]))
+    longest = max(1, MOST_NUMBERS // n_states)
+    first, most = int(steps.t[0]), longest_gap(np.diff(steps.t[asked]))
     if steps.t[asked[0]] - first > LONGEST_GAP:
         first = int(steps.t[asked[0]])
     while len(asked):
@@ -114,11 +128,8 @@ def _cut(steps: Steps | JointSteps, person: int, begins: bool, offset: int, base
         which = np.full(int(at[end - 1]) - first + 1, -1)
         which[at[:end] - first] = rows.which[asked[:end]]
         rows_used, which[which >= 0] = np.unique(which[which >= 0], return_inverse=True)
-        if first == int(steps.t[0]):
-            prior = None if first == 1 and begins else steps.prior.latent.probability
-        else:
-            prior = Position.first(base, base.start).skip(base, first - 1).prior.latent.probability
-        parts.append(Stretch(person, prior, table[rows_used], which, offset + first if offset else 0))
+        has_own = first == int(steps.t[0]) and not (first == 1 and begins)
+        prior = steps.prior.latent.probability if has_own else None
+        yield first, Stretch(person, prior, table[rows_used], which, offset + first if offset else 0)
         asked = asked[end:]
         first = int(at[end]) if len(asked) else first
-    return parts

@@ -27,6 +27,8 @@ from dphmm.types import FloatArray, IntArray
 
 #: Largest lattice coordinate: beyond it float64 no longer holds every integer.
 LARGEST = 2**53
+#: Largest pitch, and largest number of an origin: squares of answers stay within float64.
+_LARGEST_UNIT = 1e100
 #: How far from a lattice point an answer may lie, in pitches, and still be taken for it.
 OFF_LATTICE = 1e-6
 #: A step within this of an integer is that integer.
@@ -37,7 +39,8 @@ STEP_TOLERANCE = 1e-9
 class Lattice:
     """Pitch (d,) and origin (d,) in answer units; equal and hashed by value.
 
-    Raises InvalidInput unless both are finite one-dimensional arrays of one length and the pitch is positive.
+    Raises InvalidInput unless both are one-dimensional arrays of one length, of numbers of at most 1e100, and the pitch
+    is positive.
     """
 
     pitch: FloatArray
@@ -51,6 +54,9 @@ class Lattice:
             raise InvalidInput("origin", f"{len(origin)} numbers", f"{len(pitch)}, one per axis of the pitch")
         if not (pitch > 0).all():
             raise InvalidInput("pitch", float(pitch.min()), "numbers greater than 0")
+        for name, numbers in (("pitch", pitch), ("origin", origin)):
+            if np.abs(numbers).max(initial=0) > _LARGEST_UNIT:
+                raise InvalidInput(name, float(numbers[np.abs(numbers).argmax()]), "numbers of at most 1e100")
         object.__setattr__(self, "pitch", pitch)
         object.__setattr__(self, "origin", origin)
         object.__setattr__(self, "_key", (pitch.tobytes(), origin.tobytes()))

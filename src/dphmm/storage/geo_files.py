@@ -187,9 +187,11 @@ _CRS_NAMES = re.compile(r"[\w.:-]+|https?://www\.opengis\.net/[\w.:/#-]+")
 
 def _json_crs(document: Mapping[str, Any]) -> str:
     """The coordinates of GeoJSON by the name that it has for them, else degrees. Raises InvalidInput."""
-    name = str(part(document.get("crs"), "properties", dict).get("name", f"EPSG:{_DEGREES}"))
-    if not _CRS_NAMES.fullmatch(name):
-        raise InvalidInput("crs", ascii(name[:80]), "a name of coordinates, such as EPSG:25833")
+    name = part(document.get("crs"), "properties", dict).get("name", f"EPSG:{_DEGREES}")
+    if not isinstance(name, str) or not _CRS_NAMES.fullmatch(name):
+        # What is no text may be a part of some row.
+        got = ascii(name[:80]) if isinstance(name, str) else "no text"
+        raise InvalidInput("crs", got, "a name of coordinates, such as EPSG:25833")
     return name
 
 
