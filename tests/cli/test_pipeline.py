@@ -8,14 +8,17 @@ others may read.
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
 import dphmm
 from commands import PIPELINE, typed, walk_rows, write_rows
 from dphmm.cli.pipeline import RECORD, Pipeline
+from dphmm.storage.inputs import file_digest
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
+from dphmm.storage.models import load_model
 from dphmm.storage.tables import read_table
 
 pytestmark = pytest.mark.replayed_words
@@ -362,6 +365,77 @@ def lose_the_released_file(folder):
     (folder / "out.owner" / RECORD).write_text(json.dumps(record))
 
 
+@pytest.fixture
+def released(run, folder):
+    """A folder of people, some fitted on without privacy and the others released."""
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=[f"u{each}" for each in range(8)]))
+    (folder / "release.toml").write_text(SPLIT)
+    run("run", folder / "release.toml", "-q")
+    return folder
+
+
+def test_another_ledger_than_the_folders_is_refused_before_people_are_split(run, released):
+    with open_ledger(released / "other.db"):
+        pass
+    before = (released / "out.owner" / "model-people.parquet").read_bytes()
+    (released / "release.toml").write_text('ledger = "other.db"\n' + SPLIT)
+    write_rows(released / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=[f"u{each}" for each in range(9)]))
+    refused = run("run", released / "release.toml", "--spend-again", "-q", code=2).stderr
+    assert "which is another ledger" in refused and refused.count("\n") == 1
+    assert (released / "out.owner" / "model-people.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_nobody_with_answers_is_fitted_on_without_privacy(run, released, kept):
+    """In another folder on the ledger, and in this one when all files but the ledger are lost."""
+    text = 'folder = "again"\n' + SPLIT
+    if not kept:
+        shutil.rmtree(released / "out")
+        shutil.rmtree(released / "out.owner")
+        text = SPLIT
+    (released / "release.toml").write_text(text)
+    refused = run("run", released / "release.toml", "-q", code=2).stderr
+    assert "[fit]" in refused and "people to fit on" in refused and "epsilon in [fit]" in refused
+    assert not (released / ("again.owner" if kept else "out.owner") / "model.npz").exists()
+
+
+def test_what_is_published_has_no_hash_of_the_rows_that_a_model_was_fitted_on(released):
+    own, public = (load_model(released / name / "model.npz") for name in ("out.owner", "out"))
+    digest = file_digest(released / "out.owner" / "model-people.parquet")
+    assert own.provenance["source_sha256"] == digest and own.digest == public.digest
+    assert public.provenance == {name: fact for name, fact in own.provenance.items() if name != "source_sha256"}
+    assert not any(digest.encode() in path.read_bytes() for path in (released / "out").iterdir())
+
+
+def test_a_query_in_the_states_of_people_fitted_on_says_that_it_is_not_private(run, folder):
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=[f"u{each}" for each in range(8)]))
+    (folder / "release.toml").write_text(SPLIT + "[query]\nepsilon = 1\n")
+    run("run", folder / "release.toml", "-q")
+    assert json.loads((folder / "out" / "query.csv.privacy.json").read_text())["private"] is False
+
+
+@pytest.mark.parametrize("reserve", ["abc", "1/0", "nan"])
+def test_a_reserve_that_is_none_is_named(run, folder, reserve):
+    plan = "[plan]\npath-epsilon = 4\nsteps = 12\nepsilon = 2\npeople = 6\n\n[release]\n"
+    text = PIPELINE.replace("[release]\nepsilon = 0.5\n", plan)
+    (folder / "release.toml").write_text(text)
+    run("run", folder / "release.toml", "-q")
+    (folder / "release.toml").write_text(text.replace("people = 6", f'people = 7\nreserve = "{reserve}"'))
+    refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2).stderr
+    assert "[plan] reserve" in refused and refused.count("\n") == 1
+
+
+def test_another_question_takes_no_folder_of_another_pipeline(run, folder):
+    (folder / "other.toml").write_text('folder = "out-2"\nledger = "other.db"\n' + PIPELINE)
+    run("run", folder / "other.toml", "-q")
+    run("run", folder / "release.toml", "-q")
+    before = {path: path.read_bytes() for path in (folder / "out-2.owner").iterdir() if path.is_file()}
+    (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", "epsilon = 0.7"))
+    refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2).stderr
+    assert "out-2, the folder of another pipeline" in refused
+    assert {path: path.read_bytes() for path in (folder / "out-2.owner").iterdir() if path.is_file()} == before
+
+
 @pytest.mark.parametrize("again", [(), ("--spend-again",)])
 def test_rows_that_follow_a_killed_release_fit_on_nobody_who_was_released(run, split, again):
     """Answers in the ledger, and no file beside: people stay where they were."""
@@ -629,6 +703,42 @@ def test_cases_are_released_under_the_names_of_the_ledger(run, tmp_path):
     assert (tmp_path / "out" / "released.parquet").read_bytes() == before
     (tmp_path / "release.toml").write_text(EVENTS.replace('"events"', '"events"\ncase-names = "kept"'))
     assert "after people were asked" in run("run", tmp_path / "release.toml", "-q", code=2).stderr
+
+
+@pytest.mark.parametrize("change", ["lost", "swapped", "emptied"])
+@pytest.mark.parametrize("split", [False, True])
+def test_cases_keep_their_names_or_nobody_is_asked(run, tmp_path, split, change):
+    """Under new names cases that were fitted on would be released, and released ones asked again."""
+    rows = [[f"case-{n}", "ab"[(n + k) % 2], f"2024-01-0{n % 9 + 1}T0{k}:00:00Z"] for n in range(12) for k in range(4)]
+    header = ["case:concept:name", "concept:name", "time:timestamp"]
+    write_rows(tmp_path / "log.csv", header, rows)
+    names = tmp_path / "n1.csv"
+    for path in (names, tmp_path / "n2.csv"):
+        path.write_text("case,name\n")
+    text = '[data]\nfile = "log.csv"\nkind = "events"\nnames-file = "n1.csv"\n'
+    text += "[split]\n[fit]\n" if split else '[fit]\nfile = "others.csv"\n'
+    text += 'state-column = "state"\n[policy]\nkind = "complete"\n[release]\nepsilon = 1\nnoun = "case"\n'
+    write_rows(tmp_path / "others.csv", ["user", "step", "state"], [["x", n, "ab"[n % 2]] for n in range(1, 9)])
+    (tmp_path / "release.toml").write_text(text)
+    run("run", tmp_path / "release.toml", "-q")
+    before = answers(tmp_path)
+    write_rows(tmp_path / "log.csv", header, [*rows, ["case-99", "a", "2024-02-01T00:00:00Z"]])
+    if change == "swapped":
+        (tmp_path / "release.toml").write_text(text.replace("n1.csv", "n2.csv"))
+    else:
+        kept = names.read_text()
+        names.write_text("case,name\n") if change == "emptied" else names.unlink()
+    for again in ((), ("--spend-again",)):
+        refused = run("run", tmp_path / "release.toml", "-q", *again, code=2).stderr
+        assert "names-file" in refused and "another folder and ledger" in refused and refused.count("\n") == 1
+    assert answers(tmp_path) == before
+    if change == "swapped":
+        (tmp_path / "release.toml").write_text(text)
+    else:
+        names.write_text(kept)
+    run("run", tmp_path / "release.toml", "-q")
+    after = answers(tmp_path)
+    assert {key: after[key] for key in before} == before and len(after) == len(before) + 1
 
 
 def test_one_setting_is_that_of_the_plan_and_of_the_release(run, folder):

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm._checks import exact_epsilon
+from dphmm._checks import exact_epsilon, exact_number
 from dphmm.accounting.person import checked_noun
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import BAD_INPUT, REJECTED, Console, options_called, print_json
@@ -44,7 +44,7 @@ from dphmm.errors import InvalidInput
 from dphmm.session.options import PLAN_CHOICES
 from dphmm.statement.events import check_has_end
 from dphmm.statement.files import statement_path
-from dphmm.storage.case_names import names_path
+from dphmm.storage.case_names import names_of_cases, names_path
 from dphmm.storage.inputs import checked_input, file_digest
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
@@ -131,6 +131,8 @@ STAGES: Mapping[str, Stage] = {
     "report": Stage(("report",), (("", RELEASED),), (REPORT,), takes=("backdrop", "title")),
 }  # fmt: skip
 _NEEDED = ("data", "policy", "release")
+#: Where the file is among the words of an import.
+_FILE = 2
 #: Of all questions of a pipeline.
 _SHARED = (PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE)
 #: What may be published; all else that stages write is the owner's, who has it in the folder beside.
@@ -187,6 +189,9 @@ def run(file: str, spend_again: bool, yes: bool, quiet: bool, as_json: bool) -> 
 def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json: bool) -> int:
     """Run every stage that is not done; its exit code is the largest of theirs."""
     console, record = Console(quiet or as_json), Record.read(pipeline)
+    # Another ledger would know nobody who was asked, and people would be split and fitted on anew.
+    pipeline.place.ledger(pipeline.ledger)
+    _check_names(pipeline, record)
     if (changed := _changed(pipeline, record)) is not None:
         _check_consent(changed, pipeline, record, spend_again)
         record.ask_anew(pipeline, split=changed == "split")
@@ -212,7 +217,7 @@ def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json:
             except InvalidInput:
                 _tell_of_the_spent(record, console)
                 raise
-        if name == "fit" and pipeline.is_drawn(name) and record.id_of(name) not in record.published(name):
+        if name == "fit" and not (pipeline.is_drawn(name) and record.id_of(name) in record.published(name)):
             _check_not_asked(pipeline, record)
         console.say([("", f"{name}: dphmm {stage.words[0]}")])
         words = list(stage.words)
@@ -271,15 +276,16 @@ def _check_before_a_plan(pipeline: Pipeline, record: Record, console: Console) -
     from dphmm.cli.release import read_rows
     from dphmm.cli.release_job import Job, checked_batch
 
-    options = pipeline.release_options(record.number)
-    if not options.although:
+    options, spends = pipeline.release_options(record.number), record.number > 1 and "plan" in pipeline.stages
+    if spends or not options.although:
         with options_called(pipeline.members("release")):
             # The steps that are asked are not known yet.
             promise: Any = dict.fromkeys(("path_epsilon", "steps", "window", "per", "zone", "plan", "policy"))
             job = Job.of(replace(options, **promise, epsilon="1", hours=(), schedule="every"))
             rows = read_rows(job, options)[0].visits
-            checked_batch(job, rows, options, console)
-            if record.number > 1 and "plan" in pipeline.stages:
+            if not options.although:
+                checked_batch(job, rows, options, console)
+            if spends:
                 _check_room(pipeline, record, job, rows)
 
 
@@ -295,7 +301,7 @@ def _check_room(pipeline: Pipeline, record: Record, job: Job, rows: VisitTable) 
         batch = replace(job, choices={**job.choices, "promise": promise}).batch(ledger)
         left = batch.left(batch.visits(rows), Fraction(0), planned=True)
         least = min((each.before for each in left if each.limit == str(promise)), default=promise.exact)
-    if least < promise.exact * (1 - Fraction(options.reserve)):
+    if least < promise.exact * (1 - exact_number(options.reserve, "[plan] reserve")):
         got = f"{promise}, of which {in_short(least, down=True)} is left to whoever has least"
         share = ceil(100 * (1 - least / promise.exact)) / 100
         remedy = f"[plan] reserve = {share:g}, or rows of other days" if share < 1 else "rows of other days"
@@ -303,16 +309,41 @@ def _check_room(pipeline: Pipeline, record: Record, job: Job, rows: VisitTable) 
 
 
 def _check_not_asked(pipeline: Pipeline, record: Record) -> None:
-    """Refuse a private fit if the release would refuse its model: people keep the model of their first answers."""
-    if not pipeline.ledger.exists():
+    """Refuse a private fit if the release would refuse its model: people keep the model of their first answers.
+
+    And a fit without privacy on people who were asked: its moves can show theirs.
+    """
+    drawn = pipeline.is_drawn("fit")
+    if not pipeline.ledger.exists() or not (drawn or "split" in pipeline.stages):
         return
-    people = pipeline.release_options(record.number).trajectories
-    users = read_table(people, columns=["user"], text=["user"]).column("user").unique().to_pylist()
+    people = pipeline.release_options(record.number).trajectories if drawn else pipeline.folder / MODEL_PEOPLE
     with open_ledger(pipeline.ledger, read_only=True) as ledger:
-        asked = {user for user, _ in ledger.sessions_of([str(user) for user in users])}
+        asked = {user for user, _ in ledger.sessions_of(_users(people))}
     if asked:
         got = f"{len(asked):,} of these people in {pipeline.ledger}, who have answers under another model"
-        raise InvalidInput("[fit]", got, "that model in its place ([model] file), or another ledger")
+        expected = "that model in its place ([model] file), or another ledger"
+        if not drawn:
+            got = f"{len(asked):,} people to fit on in {pipeline.ledger}, who have answers there"
+            expected = "people who were never asked, or epsilon in [fit]"
+        raise InvalidInput("[fit]", got, expected)
+
+
+def _users(people: str | Path) -> list[str]:
+    column = read_table(people, columns=["user"], text=["user"]).column("user")
+    return [str(user) for user in column.unique().to_pylist()]
+
+
+def _check_names(pipeline: Pipeline, record: Record) -> None:
+    """Refuse cases whose random names were lost, once some were asked: all would be asked anew, as others."""
+    data, split = pipeline.stages["data"], "split" in pipeline.stages
+    people = pipeline.folder / (MODEL_PEOPLE if split else PEOPLE)
+    if data.get("kind") != "events" or data.get("case-names") == "kept" or not record.queries or not people.exists():
+        return
+    words = pipeline.command("data", record.number).words
+    path = Path(words[words.index("--names-file") + 1])
+    if not path.exists() or not set(_users(people)) <= set(names_of_cases(path).values()):
+        got = f"{path}, without the names that cases were asked under"
+        raise InvalidInput("[data] names-file", got, "the table that was there; or another folder and ledger")
 
 
 def _tell_of_the_spent(record: Record, console: Console) -> None:
@@ -506,6 +537,10 @@ class Pipeline:
         if name == "data" and events and "names-file" not in table:
             # Folders that share a ledger share the names: a case has one account.
             words += ["--names-file", names_path(self.ledger)]
+        if name == "query" and {"fit", "split"} <= self.stages.keys() and "epsilon" not in self.stages["fit"]:
+            # The states, or the chain, are those of people who are counted too.
+            with_model = "--states" in words or str(table.get("dependence")).startswith("markov:")
+            words += ["--model-people", "same"] * with_model
         if name == "release" and events:
             words += ["--case-names", str(self.stages["data"].get("case-names", "random"))]
             words += [
@@ -613,11 +648,6 @@ def _written(value: Any, field: str) -> list[str | None]:
     if isinstance(value, (str, int)):
         return [str(value)]
     raise InvalidInput(field, repr(value), "a text, a number, true or false, or a list of these")
-
-
-def _named_rule(words: list[str]) -> list[str]:
-    """Words of an import with the rule of spelling, which is "same" where none is named."""
-    return words if "--spelling" in words else [*words, "--spelling", "same"]
 
 
 def _options(table: str, words: Sequence[str]) -> dict[str, bool]:
@@ -800,9 +830,12 @@ class Record:
 
     def reads_alike(self, pipeline: Pipeline) -> bool:
         """True if the data are read by the options of this question: they decide the person and the time of a row."""
-        before, stage = self.kept("data"), pipeline.command("data", self.number)
-        words = [word for word in before.get("words", ()) if word not in before["inputs"]]
-        return _named_rule(words) == _named_rule([word for word in stage.named if word not in stage.inputs])
+        words = [list(self.kept("data").get("words", ())), list(pipeline.command("data", self.number).named)]
+        for each in words:
+            # Of the file's name nothing follows; and spellings are one person where no rule is named.
+            del each[_FILE : _FILE + 1]
+            each += [] if "--spelling" in each else ["--spelling", "same"]
+        return words[0] == words[1]
 
     def is_done(self, name: str, stage: StageCommand) -> bool:
         """True if a stage has run, and its outputs are there."""
@@ -847,7 +880,12 @@ class Record:
 
         ``split``: people are split anew, and everything is made of the new rows.
         """
-        last, questions = self.number, self.questions[-1]
+        last, questions, place = self.number, self.questions[-1], pipeline.of_question(self.number + 1)
+        if (place.owner / RECORD).exists():
+            got = (
+                f"{pipeline.place.path.name}, whose next question is {place.path.name}, the folder of another pipeline"
+            )
+            raise InvalidInput("folder", got, "that folder under another name")
         shared = ("data", "split") if self.reads_alike(pipeline) and not split else ()
         taken = {}
         for name in [name for name in pipeline.stages if name in _QUESTION and name != "release" and not split]:

@@ -57,7 +57,7 @@ def random_names(
     """
     file, key, words = checked_output(path), key_by(spelling), default_bits(bits)
     with held(file, whose="names"):
-        table = _read(file) if file.exists() else {}
+        table = names_of_cases(file) if file.exists() else {}
         names = {key(case): name for case, name in table.items()}
         new = {key(case): case for case in reversed(cases) if key(case) not in names}
         taken = set(names.values())
@@ -82,8 +82,8 @@ def _drawn(words: Bits) -> str:
     return "".join(_LETTERS[word >> 4 * place & 15] for place in range(_LENGTH))
 
 
-def _read(file: Path) -> dict[str, str]:
-    """The name of each case. Raises InvalidInput for a file that is no table of names."""
+def names_of_cases(file: Path) -> dict[str, str]:
+    """The name of each case, as the table has them. Raises InvalidInput for a file that is no table of names."""
     with checked_input(file, "names_file").open(encoding="utf-8", errors="replace", newline="") as opened:
         rows = list(csv.reader(opened))
     names = [row[1] for row in rows[1:] if len(row) == 2]
