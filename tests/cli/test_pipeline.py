@@ -728,6 +728,8 @@ def test_cases_keep_their_names_or_nobody_is_asked(run, tmp_path, split, change)
     else:
         kept = names.read_text()
         names.write_text("case,name\n") if change == "emptied" else names.unlink()
+        if not split:
+            (tmp_path / "out.owner" / "people.parquet").unlink()
     for again in ((), ("--spend-again",)):
         refused = run("run", tmp_path / "release.toml", "-q", *again, code=2).stderr
         assert "names-file" in refused and "another folder and ledger" in refused and refused.count("\n") == 1

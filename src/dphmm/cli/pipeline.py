@@ -337,11 +337,12 @@ def _check_names(pipeline: Pipeline, record: Record) -> None:
     """Refuse cases whose random names were lost, once some were asked: all would be asked anew, as others."""
     data, split = pipeline.stages["data"], "split" in pipeline.stages
     people = pipeline.folder / (MODEL_PEOPLE if split else PEOPLE)
-    if data.get("kind") != "events" or data.get("case-names") == "kept" or not record.queries or not people.exists():
+    if data.get("kind") != "events" or data.get("case-names") == "kept" or not record.queries:
         return
     words = pipeline.command("data", record.number).words
     path = Path(words[words.index("--names-file") + 1])
-    if not path.exists() or not set(_users(people)) <= set(names_of_cases(path).values()):
+    known = set(names_of_cases(path).values()) if path.exists() else set()
+    if not known or (people.exists() and not known.issuperset(_users(people))):
         got = f"{path}, without the names that cases were asked under"
         raise InvalidInput("[data] names-file", got, "the table that was there; or another folder and ledger")
 
