@@ -31,8 +31,8 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 64_091,
-    "code lines of tests": 83_633,
+    "code lines": 64_087,
+    "code lines of tests": 83_635,
     "words of docs": 104_242,
     "circles of imports": 0,
     "circles with types": 0,

@@ -345,13 +345,12 @@ def _warn(released: str, sha256: str, console: Console) -> None:
 @click.option("--user-column", default="user", show_default=True, metavar="COL", help="Who.")
 @spelling
 @click.option("--grow", is_flag=True, help="The first file stays; the second has everybody who is not in it.")
-@click.option("--seed", type=int, metavar="N", help="For tests: anybody with the seed can repeat the split.")
 @click.option(
     "-o", "--output", nargs=2, required=True, metavar="MODEL.parquet PEOPLE.parquet", help="The two files to write."
 )
 @force
 @messages
-def split(trajectories: str, share: str, user_column: str, grow: bool, seed: int | None, **given: Any) -> None:
+def split(trajectories: str, share: str, user_column: str, grow: bool, **given: Any) -> None:
     """Write the rows of a table into two files, each person in one of them: one to fit, one to release.
 
     Each person goes to the first file with probability --share, whoever else there is; the system draws. New rows of
@@ -361,9 +360,7 @@ def split(trajectories: str, share: str, user_column: str, grow: bool, seed: int
     for path in (first, second)[grow:]:
         new_output(path, [trajectories], given["force"])
     console = Console(given["quiet"])
-    if seed is not None:
-        console.warn("--seed: anybody with it can tell who is in which file; leave it out but for tests")
-    with fields_named({"share": "--share", "first": "-o", "second": "-o", "seed": "--seed"}):
+    with fields_named({"share": "--share", "first": "-o", "second": "-o"}):
         counts = split_file(
             trajectories,
             share,
@@ -371,7 +368,6 @@ def split(trajectories: str, share: str, user_column: str, grow: bool, seed: int
             second,
             user_column=user_column,
             spelling=spelling_of(given["spelling"]),
-            seed=seed,
             grow=grow,
         )
     if given["as_json"]:
